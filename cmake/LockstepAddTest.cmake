@@ -1,0 +1,31 @@
+# lockstep_add_test(NAME core_philox SOURCES a.cpp b.cpp [LIBRARIES t...] [LABELS unit] [TIMEOUT 120] [RANKS n...])
+#   one Catch2 executable; one CTest case, or with RANKS one case for each rank count under mpirun.
+# The main() of plain executables is test/main.cpp; of MPI ones test/mpi/main.cpp (a failed assertion on one rank fails all).
+include(CMakeParseArguments)
+
+function(lockstep_add_test)
+  cmake_parse_arguments(T "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;LABELS;RANKS;ARGUMENTS" ${ARGN})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 300)
+  endif()
+  if(NOT T_LABELS)
+    set(T_LABELS unit)
+  endif()
+  add_executable(${T_NAME} ${T_SOURCES})
+  target_link_libraries(${T_NAME} PRIVATE lockstep::options Catch2::Catch2 ${T_LIBRARIES})
+  target_include_directories(${T_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/test")
+  if(T_RANKS)
+    target_sources(${T_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/test/mpi/main.cpp")
+    target_link_libraries(${T_NAME} PRIVATE MPI::MPI_C)
+    foreach(ranks IN LISTS T_RANKS)
+      add_test(NAME ${T_NAME}_np${ranks}
+               COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe --bind-to none -np ${ranks} $<TARGET_FILE:${T_NAME}> ${T_ARGUMENTS})
+      set_tests_properties(${T_NAME}_np${ranks} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT} PROCESSORS 2
+                           ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_mpi_yield_when_idle=1")
+    endforeach()
+  else()
+    target_sources(${T_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/test/main.cpp")
+    add_test(NAME ${T_NAME} COMMAND ${T_NAME} ${T_ARGUMENTS})
+    set_tests_properties(${T_NAME} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT})
+  endif()
+endfunction()

@@ -1,0 +1,10 @@
+# What was configured, in one place at the end of the output.
+message(STATUS "")
+message(STATUS "Lockstep ${PROJECT_VERSION}")
+message(STATUS "  build type  ${CMAKE_BUILD_TYPE}")
+message(STATUS "  compiler    ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+message(STATUS "  MPI         ${MPI_C_VERSION} (${MPIEXEC_EXECUTABLE})")
+message(STATUS "  Highway     ${HIGHWAY_VERSION}")
+message(STATUS "  sanitizers  ${LOCKSTEP_SANITIZE}")
+message(STATUS "  tests       ${BUILD_TESTING}")
+message(STATUS "")

@@ -1,0 +1,31 @@
+// Lines for people, on stderr, from rank 0 alone unless said otherwise. One write(2) a line, so that the lines of two
+// processes never mix.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+namespace lockstep {
+
+enum class LogLevel { kQuiet, kNormal, kVerbose };
+
+/// Set once by the executable: the level, and whether this process (rank 0) prints at all.
+void set_log(LogLevel level, bool prints);
+LogLevel log_level();
+
+void log_line(std::string_view text);     // kNormal and up
+void log_verbose(std::string_view text);  // kVerbose only
+void warn_line(std::string_view text);    // always where this process prints; "lockstep: warning: …"
+
+template <class... Args>
+void inform(fmt::format_string<Args...> f, Args&&... args) {
+    log_line(fmt::format(f, std::forward<Args>(args)...));
+}
+template <class... Args>
+void warn(fmt::format_string<Args...> f, Args&&... args) {
+    warn_line(fmt::format(f, std::forward<Args>(args)...));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+// A data set: how many samples, and sample number i. Pure, thread-safe, random access: read(i) is a function of i alone.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/shape.hpp"
+
+namespace lockstep {
+
+class Dataset {
+  public:
+    virtual ~Dataset() = default;
+
+    virtual int64_t size() const = 0;
+    virtual SampleShape shape() const = 0;
+    virtual int classes() const = 0;
+    /// Writes sample `index` (0 … size()-1), normalised, into `pixels` (shape().elements() values, HWC) and returns its label.
+    virtual int32_t read(int64_t index, std::span<float> pixels) const = 0;
+    virtual int32_t label(int64_t index) const = 0;
+    /// What the data are, wherever they lie: a function of contents, never of paths. Equal on all ranks, stored in checkpoints.
+    virtual std::string fingerprint() const = 0;
+};
+
+/// Train and (perhaps) test split.
+struct DataSplits {
+    std::unique_ptr<Dataset> train;
+    std::unique_ptr<Dataset> test;  // may be null
+};
+
+struct Config;
+/// Opens what the config's [data] names. Files are read, unpacked and checked here. Throws kData naming file and offset.
+DataSplits open_data(const Config& config);
+
+}  // namespace lockstep
