@@ -1,0 +1,45 @@
+// The trainable tensors of a network, in model order, and where each lies in the flat arrays (weights, gradients, slots).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/thread_pool.hpp"
+
+namespace lockstep {
+
+/// Initial values: normal(0, sd) by Box-Muller in fp64 rounded once, or a constant.
+struct Initial {
+    enum class Kind { kNormal, kConstant } kind = Kind::kConstant;
+    double value = 0;  // standard deviation, or the constant
+};
+
+struct Parameter {
+    std::string name;            // PyTorch's: "fc1.weight", "conv1.bias"
+    std::vector<int64_t> shape;  // PyTorch's: [out, in], [out, in, kh, kw], [out]
+    int64_t count = 0;           // elements
+    int64_t offset = 0;          // first element in the flat arrays; a multiple of 16 (64 bytes)
+    Initial initial;
+    bool is_weight() const { return shape.size() >= 2; }  // for optimizer.decay = "weights"
+};
+
+class ParameterTable {
+  public:
+    /// Appends a tensor and gives its number.
+    int add(std::string name, std::vector<int64_t> shape, Initial initial);
+    const std::vector<Parameter>& all() const { return parameters_; }
+    const Parameter& operator[](int i) const { return parameters_[static_cast<std::size_t>(i)]; }
+    /// Elements of the flat arrays: gaps between tensors included, none after the last.
+    int64_t flat_elements() const { return flat_; }
+    int64_t trainable() const;  // without gaps: what "parameters" means
+    /// Writes the initial weights: a function of (seed, parameter name, element). Gaps get 0.
+    void initialise(uint64_t seed, std::span<float> flat, ThreadPool& pool) const;
+
+  private:
+    std::vector<Parameter> parameters_;
+    int64_t flat_ = 0;
+};
+
+}  // namespace lockstep
