@@ -3,6 +3,12 @@
 # The main() of plain executables is test/main.cpp; of MPI ones test/mpi/main.cpp (a failed assertion on one rank fails all).
 include(CMakeParseArguments)
 
+# Catch2's runner is compiled once.
+add_library(lockstep_test_main STATIC "${PROJECT_SOURCE_DIR}/test/main.cpp")
+target_link_libraries(lockstep_test_main PUBLIC Catch2::Catch2)
+add_library(lockstep_mpi_test_main STATIC "${PROJECT_SOURCE_DIR}/test/mpi/main.cpp")
+target_link_libraries(lockstep_mpi_test_main PUBLIC Catch2::Catch2 MPI::MPI_C)
+
 function(lockstep_add_test)
   cmake_parse_arguments(T "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;LABELS;RANKS;ARGUMENTS" ${ARGN})
   if(NOT T_TIMEOUT)
@@ -15,8 +21,7 @@ function(lockstep_add_test)
   target_link_libraries(${T_NAME} PRIVATE lockstep::options Catch2::Catch2 ${T_LIBRARIES})
   target_include_directories(${T_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/test")
   if(T_RANKS)
-    target_sources(${T_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/test/mpi/main.cpp")
-    target_link_libraries(${T_NAME} PRIVATE MPI::MPI_C)
+    target_link_libraries(${T_NAME} PRIVATE lockstep_mpi_test_main)
     foreach(ranks IN LISTS T_RANKS)
       add_test(NAME ${T_NAME}_np${ranks}
                COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe --bind-to none -np ${ranks} $<TARGET_FILE:${T_NAME}> ${T_ARGUMENTS})
@@ -24,7 +29,7 @@ function(lockstep_add_test)
                            ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_mpi_yield_when_idle=1")
     endforeach()
   else()
-    target_sources(${T_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/test/main.cpp")
+    target_link_libraries(${T_NAME} PRIVATE lockstep_test_main)
     add_test(NAME ${T_NAME} COMMAND ${T_NAME} ${T_ARGUMENTS})
     set_tests_properties(${T_NAME} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT})
   endif()

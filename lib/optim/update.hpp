@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "backend/backend.hpp"
-#include "nn/parameters.hpp"
 
 namespace lockstep {
 
@@ -23,6 +22,13 @@ struct OptimizerSpec {
     bool report_norm = false;       // log.grad_norm, or clipping
 };
 
+/// One trainable tensor in the flat arrays.
+struct UpdateTensor {
+    int64_t offset;
+    int64_t count;
+    bool is_weight;  // rank >= 2: what optimizer.decay = "weights" means
+};
+
 struct UpdateResult {
     bool finite = true;               // false: nothing was changed
     std::optional<float> grad_norm;   // when clipping or asked for
@@ -30,7 +36,7 @@ struct UpdateResult {
 
 class Update {
   public:
-    Update(const OptimizerSpec& spec, const ParameterTable& parameters, Backend& backend);
+    Update(const OptimizerSpec& spec, std::vector<UpdateTensor> tensors, int64_t flat_elements, Backend& backend);
 
     /// `gradient`: flat total G (after the lead). `weights`: flat. b: samples behind it. u: 1-based update number.
     UpdateResult apply(const float* gradient, float loss_sum, int64_t b, int64_t u, float lr, double lr_double, float* weights);
@@ -44,7 +50,8 @@ class Update {
 
   private:
     OptimizerSpec spec_;
-    const ParameterTable& parameters_;
+    std::vector<UpdateTensor> tensors_;
+    int64_t flat_elements_;
     Backend& backend_;
     std::unique_ptr<Buffer> state_[2];
 };
