@@ -1,0 +1,54 @@
+// What every kernel file starts with: the vector types of the target being compiled, one fma, and loads and stores that
+// end at an array's end. Included once per target, after hwy/foreach_target.h; only targets with a fused multiply-add
+// count (LOCKSTEP_SIMD), since Highway's MulAdd is two roundings elsewhere.
+#if defined(LOCKSTEP_BACKEND_CPU_SIMD_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOCKSTEP_BACKEND_CPU_SIMD_HPP
+#undef LOCKSTEP_BACKEND_CPU_SIMD_HPP
+#else
+#define LOCKSTEP_BACKEND_CPU_SIMD_HPP
+#endif
+
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+#undef LOCKSTEP_SIMD
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+#define LOCKSTEP_SIMD 1
+#else
+#define LOCKSTEP_SIMD 0
+#endif
+
+#if LOCKSTEP_SIMD
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FloatTag = hn::ScalableTag<float>;
+using FloatVec = hn::Vec<FloatTag>;
+constexpr int kLanes = static_cast<int>(hn::MaxLanes(FloatTag()));
+
+/// a * b + c, rounded once.
+HWY_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) { return hn::MulAdd(a, b, c); }
+
+/// The first min(n, kLanes) elements from p on; the other lanes are 0.
+HWY_INLINE FloatVec load(const float* p, int64_t n) {
+    const FloatTag d;
+    return n >= kLanes ? hn::LoadU(d, p) : hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(n)), d, p);
+}
+
+/// Writes the first min(n, kLanes) lanes and nothing else.
+HWY_INLINE void store(FloatVec v, float* p, int64_t n) {
+    const FloatTag d;
+    if (n >= kLanes) {
+        hn::StoreU(v, d, p);
+    } else {
+        hn::BlendedStore(v, hn::FirstN(d, static_cast<std::size_t>(n)), d, p);
+    }
+}
+
+}  // namespace lockstep::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // LOCKSTEP_SIMD
+
+#endif  // include guard of this target
