@@ -29,22 +29,39 @@ using FloatVec = hn::Vec<FloatTag>;
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(FloatTag()));
 
 /// a * b + c, rounded once.
-HWY_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) { return hn::MulAdd(a, b, c); }
-
-/// The first min(n, kLanes) elements from p on; the other lanes are 0.
-HWY_INLINE FloatVec load(const float* p, int64_t n) {
-    const FloatTag d;
-    return n >= kLanes ? hn::LoadU(d, p) : hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(n)), d, p);
+HWY_INLINE FloatVec fma(FloatVec a, FloatVec b, FloatVec c) {
+    return hn::MulAdd(a, b, c);
 }
 
-/// Writes the first min(n, kLanes) lanes and nothing else.
+/// The first min(n, kLanes) elements from p on; the other lanes are 0. Nothing beyond them is read: NEON's MaskedLoad
+/// reads a whole vector, which may end on an unmapped page.
+HWY_INLINE FloatVec load(const float* p, int64_t n) {
+    const FloatTag d;
+    if (n >= kLanes) return hn::LoadU(d, p);
+#if HWY_TARGET == HWY_NEON
+    float lanes[kLanes] = {};
+    for (int64_t i = 0; i < n; ++i) lanes[i] = p[i];
+    return hn::LoadU(d, lanes);
+#else
+    return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(n)), d, p);
+#endif
+}
+
+/// Writes the first min(n, kLanes) lanes and nothing else (NEON's BlendedStore rewrites a neighbour's elements, which
+/// belong to another thread).
 HWY_INLINE void store(FloatVec v, float* p, int64_t n) {
     const FloatTag d;
     if (n >= kLanes) {
         hn::StoreU(v, d, p);
-    } else {
-        hn::BlendedStore(v, hn::FirstN(d, static_cast<std::size_t>(n)), d, p);
+        return;
     }
+#if HWY_TARGET == HWY_NEON
+    float lanes[kLanes];
+    hn::StoreU(v, d, lanes);
+    for (int64_t i = 0; i < n; ++i) p[i] = lanes[i];
+#else
+    hn::BlendedStore(v, hn::FirstN(d, static_cast<std::size_t>(n)), d, p);
+#endif
 }
 
 }  // namespace lockstep::HWY_NAMESPACE
