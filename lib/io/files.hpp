@@ -3,15 +3,16 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace lockstep {
 
-std::vector<std::byte> read_file(const std::string& path);                    // kData when missing or unreadable
-std::vector<std::byte> gunzip(std::span<const std::byte> packed, const std::string& name);  // kData; several members, checked
+std::vector<std::byte> read_file(const std::string& path);  // kData when missing or unreadable
+std::vector<std::byte> gunzip(std::span<const std::byte> packed,
+                              const std::string& name);  // kData; several members, checked
 bool looks_gzipped(std::span<const std::byte> bytes);
 
 /// Complete or absent. kRuntime (exit 1) on a full disk or a read-only folder; leaves nothing behind then.
