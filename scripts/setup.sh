@@ -64,7 +64,7 @@ if [ -z "$missing" ]; then
   exit 0
 fi
 
-say "installing $(wc -l <<<"$missing") packages:"
+say "installing what is missing:"
 sed 's/^/  /' <<<"$missing" >&2
 as_root=()
 if [ "$(id -u)" != 0 ]; then
