@@ -176,7 +176,7 @@ class Backend {
 
     // The update. Slots: momentum, nesterov use slot0 (v); adam, adamw slot0 (m) and slot1 (v).
     virtual bool all_finite(Stream&, int64_t n, const float* x) = 0;
-    /// sum of squares of g = fma(l2, w, G / divisor) over one tensor of n elements, as DESIGN 2.8: blocks of 4096, 16 fp64 chains each.
+    /// sum of squares of g = fma(l2, w, G / divisor) over one tensor of n elements, in the order of the definition: blocks of 4096, 16 fp64 chains each.
     virtual double square_sum(Stream&, int64_t n, const float* gradient, const float* w, float divisor, float l2) = 0;
     virtual void update(Stream&, const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0,
                         float* slot1) = 0;

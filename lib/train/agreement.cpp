@@ -1,0 +1,60 @@
+#include "train/agreement.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+namespace lockstep {
+namespace {
+
+using nlohmann::json;
+
+/// The outcome of a phase on this rank, as text for the others: "" or {kind, message, host}.
+std::string outcome_of(FunctionRef<void()> phase) {
+    try {
+        phase();
+        return "";
+    } catch (const Error& e) {
+        return json{{"kind", static_cast<int>(e.kind())}, {"message", e.what()}, {"host", host_name()}}.dump(
+            -1, ' ', false, json::error_handler_t::replace);
+    } catch (const std::exception& e) {
+        return json{{"kind", static_cast<int>(ErrorKind::kRuntime)}, {"message", e.what()}, {"host", host_name()}}.dump(
+            -1, ' ', false, json::error_handler_t::replace);
+    }
+}
+
+}  // namespace
+
+std::string host_name() {
+    std::array<char, 256> name{};
+    if (gethostname(name.data(), name.size() - 1) != 0) return "?";
+    return name.data();
+}
+
+void agree(Communicator& comm, FunctionRef<void()> phase) {
+    const std::vector<std::string> outcomes = comm.all_gather(outcome_of(phase));
+    const auto first = std::find_if(outcomes.begin(), outcomes.end(), [](const std::string& o) { return !o.empty(); });
+    if (first == outcomes.end()) return;
+    const json failure = json::parse(*first);
+    std::string message = failure.at("message");
+    // All ranks with one message: it is the command's or the config's fault, not a rank's.
+    const bool same = std::all_of(outcomes.begin(), outcomes.end(), [&](const std::string& o) {
+        return !o.empty() && json::parse(o).at("message") == message;
+    });
+    if (!same) {
+        message =
+            fmt::format("rank {} on {}: {}", first - outcomes.begin(), failure.at("host").get<std::string>(), message);
+    }
+    throw SharedError(static_cast<ErrorKind>(failure.at("kind").get<int>()), message);
+}
+
+void agree_on_first(Communicator& comm, FunctionRef<void()> phase) {
+    const std::string outcome = comm.broadcast(0, comm.rank() == 0 ? outcome_of(phase) : "");
+    if (outcome.empty()) return;
+    const json failure = json::parse(outcome);
+    throw SharedError(static_cast<ErrorKind>(failure.at("kind").get<int>()), failure.at("message").get<std::string>());
+}
+
+}  // namespace lockstep

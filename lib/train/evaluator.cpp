@@ -1,0 +1,212 @@
+#include "train/evaluator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "core/error.hpp"
+#include "io/json_number.hpp"
+#include "train/settings.hpp"
+
+namespace lockstep {
+namespace {
+
+/// One shard's part of a piece.
+struct ShardSums {
+    float loss = 0;  // plain adds from +0 in data order
+    int32_t correct = 0;
+    int32_t top5 = 0;
+};
+
+/// Calls visit(batch, logits) for this rank's part of every piece.
+void for_each_piece(const EvaluationContext& context, const Dataset& data, const ShardPlan& plan,
+                    FunctionRef<void(const Batch&, const float*)> visit) {
+    LoaderOptions options;
+    options.shuffle = Shuffle::kNone;
+    options.local = shards_of_rank(plan.shards(), context.comm.rank(), context.comm.size());
+    options.last_update = plan.steps_per_epoch();
+    Loader loader(data, plan, options);
+    for (int64_t piece = 0; piece < plan.steps_per_epoch(); ++piece) {
+        const Batch& batch = loader.next();
+        visit(batch, batch.rows > 0 ? context.network.logits(batch.pixels, batch.rows, context.weights) : nullptr);
+    }
+}
+
+/// Classes that come before the label when logits are sorted, ties by class number; a NaN comes before everything.
+int classes_ahead(const float* logits, int classes, int32_t label) {
+    const float own = logits[label];
+    int ahead = 0;
+    for (int c = 0; c < classes; ++c) {
+        const bool behind = logits[c] < own || (logits[c] == own && c > label);
+        ahead += c != label && !behind;
+    }
+    return ahead;
+}
+
+/// The canonical tree over one piece's shards; empty ones contribute nothing. Returns whether [lo, hi) held any sample.
+bool tree_sum(std::span<const float> values, std::span<const int64_t> sizes, int lo, int hi, float& sum) {
+    if (hi - lo == 1) {
+        sum = values[static_cast<std::size_t>(lo)];
+        return sizes[static_cast<std::size_t>(lo)] > 0;
+    }
+    const int middle = split_point(lo, hi);
+    float left = 0;
+    float right = 0;
+    const bool any_left = tree_sum(values, sizes, lo, middle, left);
+    const bool any_right = tree_sum(values, sizes, middle, hi, right);
+    sum = any_left && any_right ? left + right : any_left ? left : right;
+    return any_left || any_right;
+}
+
+template <class T>
+std::span<const std::byte> bytes_of(const std::vector<T>& values) {
+    return std::as_bytes(std::span(values));
+}
+
+/// What every rank gathered, back as values: [rank][…].
+template <class T>
+std::vector<std::vector<T>> gather(Communicator& comm, const std::vector<T>& own) {
+    std::vector<std::vector<T>> all;
+    for (const std::vector<std::byte>& bytes : comm.all_gather(bytes_of(own))) {
+        std::vector<T>& values = all.emplace_back(bytes.size() / sizeof(T));
+        if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    }
+    return all;
+}
+
+}  // namespace
+
+EvalResult evaluate(const EvaluationContext& context, const Dataset& data) {
+    const ShardPlan plan = evaluation_plan(context.config, data.size());
+    const int classes = context.network.classes();
+    const int shards = plan.shards();
+    const ShardRange local = shards_of_rank(shards, context.comm.rank(), context.comm.size());
+    std::vector<ShardSums> own;  // [piece][local shard]
+    std::vector<float> losses;
+    std::vector<float> probabilities;
+    std::vector<float> scores;  // of class 1, of every local row, for the AUC
+    std::vector<int32_t> labels;
+    for_each_piece(context, data, plan, [&](const Batch& batch, const float* logits) {
+        const auto rows = static_cast<std::size_t>(batch.rows);
+        losses.resize(rows);
+        if (rows > 0) {
+            context.backend.softmax_cross_entropy(context.backend.main(), batch.rows, classes, logits, batch.labels,
+                                                  losses.data(), nullptr);
+        }
+        if (classes == 2) {
+            probabilities.resize(rows * 2);
+            context.backend.softmax(context.backend.main(), batch.rows, classes, logits, probabilities.data());
+            for (std::size_t r = 0; r < rows; ++r) scores.push_back(probabilities[2 * r + 1]);
+            labels.insert(labels.end(), batch.labels, batch.labels + rows);
+        }
+        std::size_t row = 0;
+        for (int v = local.begin; v < local.end; ++v) {
+            ShardSums sums;
+            for (int64_t i = 0; i < batch.shard_sizes[static_cast<std::size_t>(v)]; ++i, ++row) {
+                const int ahead =
+                    classes_ahead(logits + row * static_cast<std::size_t>(classes), classes, batch.labels[row]);
+                sums.loss += losses[row];
+                sums.correct += ahead == 0;
+                sums.top5 += ahead < 5;
+            }
+            own.push_back(sums);
+        }
+    });
+
+    const std::vector<std::vector<ShardSums>> all = gather(context.comm, own);
+    EvalResult result;
+    result.count = data.size();
+    double loss = 0;
+    int64_t correct = 0;
+    int64_t top5 = 0;
+    std::vector<float> values(static_cast<std::size_t>(shards));
+    for (int64_t piece = 0; piece < plan.steps_per_epoch(); ++piece) {
+        for (int r = 0; r < context.comm.size(); ++r) {
+            const ShardRange range = shards_of_rank(shards, r, context.comm.size());
+            for (int v = range.begin; v < range.end; ++v) {
+                const ShardSums& sums =
+                    all[static_cast<std::size_t>(r)][static_cast<std::size_t>(piece * range.size() + v - range.begin)];
+                values[static_cast<std::size_t>(v)] = sums.loss;
+                correct += sums.correct;
+                top5 += sums.top5;
+            }
+        }
+        float total = 0;
+        tree_sum(values, plan.shard_sizes(piece), 0, shards, total);
+        loss += static_cast<double>(total);
+    }
+    const auto count = static_cast<double>(data.size());
+    result.loss = loss / count;
+    result.accuracy = static_cast<double>(correct) / count;
+    if (classes > 5) result.top5 = static_cast<double>(top5) / count;
+    if (classes == 2) {
+        std::vector<float> all_scores;
+        std::vector<int32_t> all_labels;
+        for (const auto& part : gather(context.comm, scores))
+            all_scores.insert(all_scores.end(), part.begin(), part.end());
+        for (const auto& part : gather(context.comm, labels))
+            all_labels.insert(all_labels.end(), part.begin(), part.end());
+        result.auc = area_under_curve(all_scores, all_labels);
+    }
+    return result;
+}
+
+void predict(const EvaluationContext& context, const Dataset& data, FunctionRef<void(const std::string&)> write) {
+    const ShardPlan plan = evaluation_plan(context.config, data.size());
+    const int classes = context.network.classes();
+    const auto width = static_cast<std::size_t>(classes);
+    if (context.comm.rank() == 0) {
+        std::string header = "index,label,class";
+        for (int c = 0; c < classes; ++c) header += fmt::format(",p{}", c);
+        write(header + "\n");
+    }
+    std::vector<float> probabilities;
+    for_each_piece(context, data, plan, [&](const Batch& batch, const float* logits) {
+        probabilities.resize(static_cast<std::size_t>(batch.rows) * width);
+        if (batch.rows > 0) {
+            context.backend.softmax(context.backend.main(), batch.rows, classes, logits, probabilities.data());
+        }
+        const std::vector<std::vector<float>> all = gather(context.comm, probabilities);
+        if (context.comm.rank() != 0) return;
+        // Ranks hold consecutive shards, so their rows follow one another in data order.
+        int64_t index = batch.at.step * plan.batch();
+        std::string text;
+        for (const std::vector<float>& part : all) {
+            for (std::size_t row = 0; row * width < part.size(); ++row, ++index) {
+                const float* p = part.data() + row * width;
+                text += fmt::format("{},{},{}", index, data.label(index), std::max_element(p, p + width) - p);
+                for (std::size_t c = 0; c < width; ++c) text += "," + json_number(p[c]);
+                text += '\n';
+            }
+        }
+        write(text);
+    });
+}
+
+double area_under_curve(std::span<const float> scores, std::span<const int32_t> labels) {
+    std::vector<std::size_t> order(scores.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return scores[a] < scores[b]; });
+    // Ascending: a positive beats every negative of a lower score and ties with those of its own.
+    uint64_t twice = 0;  // fits: samples are far fewer than 2^31
+    int64_t negatives_below = 0;
+    int64_t positives = 0;
+    for (std::size_t i = 0; i < order.size();) {
+        std::size_t j = i;
+        int64_t p = 0;
+        int64_t n = 0;
+        for (; j < order.size() && scores[order[j]] == scores[order[i]]; ++j) (labels[order[j]] == 1 ? p : n) += 1;
+        if (j == i) return std::numeric_limits<double>::quiet_NaN();  // a NaN score equals nothing
+        twice += static_cast<uint64_t>(p) * static_cast<uint64_t>(2 * negatives_below + n);
+        negatives_below += n;
+        positives += p;
+        i = j;
+    }
+    if (positives == 0 || negatives_below == 0) return std::numeric_limits<double>::quiet_NaN();
+    return static_cast<double>(twice) / (2.0 * static_cast<double>(positives) * static_cast<double>(negatives_below));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+// A split, seen once: in data order, in pieces of B samples cut into V shards. Every sample counts once at any number
+// of ranks, and training state is never touched.
+#pragma once
+
+#include <string>
+
+#include "backend/backend.hpp"
+#include "comm/communicator.hpp"
+#include "config/config.hpp"
+#include "core/function_ref.hpp"
+#include "data/dataset.hpp"
+#include "data/loader.hpp"
+#include "nn/network.hpp"
+#include "train/metrics.hpp"
+
+namespace lockstep {
+
+/// What an evaluation works with; all of it outlives the call.
+struct EvaluationContext {
+    Communicator& comm;
+    Backend& backend;
+    Network& network;
+    const float* weights;  // flat
+    const Config& config;  // batch.size, batch.shards
+};
+
+/// Loss, accuracy, top-5 (more than 5 classes), AUC (two classes). Collective; the same result on all ranks. `step`,
+/// `epoch` and `split` of the result are the caller's to set.
+EvalResult evaluate(const EvaluationContext& context, const Dataset& data);
+
+/// Writes `index,label,class,p0,p1,…`, one row a sample in data order, through `write` on rank 0. Collective.
+void predict(const EvaluationContext& context, const Dataset& data, FunctionRef<void(const std::string&)> write);
+
+/// Exact area under the ROC curve of scores against labels 0 and 1: (2 #{s+ > s-} + #{s+ = s-}) / (2 P N), in integers.
+/// NaN where there are no positives or no negatives.
+double area_under_curve(std::span<const float> scores, std::span<const int32_t> labels);
+
+}  // namespace lockstep

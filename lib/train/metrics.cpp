@@ -1,0 +1,54 @@
+#include "train/metrics.hpp"
+
+#include <fmt/format.h>
+
+#include "io/json_number.hpp"
+
+namespace lockstep {
+
+std::string step_line(const StepRecord& r) {
+    const std::string norm = r.grad_norm ? fmt::format(R"(,"grad_norm":{})", json_number(*r.grad_norm)) : "";
+    return fmt::format(R"({{"event":"step","step":{},"epoch":{},"samples":{},"loss":{},"lr":{}{},)"
+                       R"("wall":{{"time_s":{},"samples_per_s":{}}}}})",
+                       r.step, r.epoch, r.samples, json_number(r.loss), json_number(r.lr), norm, json_number(r.time_s),
+                       json_number(r.samples_per_s));
+}
+
+std::string eval_line(const EvalResult& r) {
+    std::string line =
+        fmt::format(R"({{"event":"eval","step":{},"epoch":{},"split":{},"count":{},"loss":{},"accuracy":{})", r.step,
+                    r.epoch, json_string(r.split), r.count, json_number(r.loss), json_number(r.accuracy));
+    if (r.top5) line += fmt::format(R"(,"top5":{})", json_number(*r.top5));
+    if (r.auc) line += fmt::format(R"(,"auc":{})", json_number(*r.auc));
+    return line + "}";
+}
+
+std::string end_line(const EndRecord& r) {
+    return fmt::format(R"({{"event":"end","steps":{},"epochs":{},"weights":"{}","sha256":"{}",)"
+                       R"("wall":{{"time_s":{},"samples_per_s":{}}}}})",
+                       r.steps, r.epochs, r.weights, r.sha256, json_number(r.time_s), json_number(r.samples_per_s));
+}
+
+MetricsLog::MetricsLog(const std::string& path, int64_t keep_bytes)
+    : file_(std::make_unique<LineFile>(path, keep_bytes)), before_step_(keep_bytes) {}
+
+int64_t MetricsLog::size() const {
+    return file_ ? file_->size() : static_cast<int64_t>(text_.size());
+}
+
+void MetricsLog::begin_step() {
+    before_step_ = size();
+    step_lines_.clear();
+}
+
+void MetricsLog::append(MetricsLine line) {
+    if (file_) {
+        file_->append(line.text);
+    } else {
+        text_ += line.text;
+        text_ += '\n';
+    }
+    step_lines_.push_back(std::move(line));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,83 @@
+#include "train/nonfinite.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kMostNamed = 8;  // samples, and tensors, named in the message
+
+/// Runs rows [first, first + count) of the batch as one shard of its own and says whether loss and gradient are finite.
+bool is_finite(const ReplayContext& c, int first, int count) {
+    const Batch& b = c.batch;
+    const int64_t width = c.network.parameters().flat_elements();
+    const std::vector<int64_t> sizes{count};
+    std::fill_n(c.scratch, kLead + width, 0.0F);
+    float* const partial[] = {c.scratch};
+    c.network.train_step(
+        {b.at.epoch, count, b.pixels + first * c.sample_elements, b.labels + first, b.positions + first}, 1, {0, 1},
+        sizes, c.weights, partial, [](int64_t) {});
+    return std::isfinite(c.scratch[kLeadLoss]) && c.backend.all_finite(c.backend.main(), width, c.scratch + kLead);
+}
+
+/// The tensors of which the last replay's gradient was not finite.
+std::vector<std::string> bad_tensors(const ReplayContext& c) {
+    std::vector<std::string> names;
+    for (const Parameter& p : c.network.parameters().all()) {
+        if (!c.backend.all_finite(c.backend.main(), p.count, c.scratch + kLead + p.offset)) names.push_back(p.name);
+    }
+    return names;
+}
+
+}  // namespace
+
+std::string explain_nonfinite(const ReplayContext& c) {
+    std::string own;
+    int row = 0;
+    for (int v = c.local.begin; v < c.local.end; ++v) {
+        const int count = static_cast<int>(c.batch.shard_sizes[static_cast<std::size_t>(v)]);
+        const int first = row;
+        row += count;
+        if (count == 0 || is_finite(c, first, count)) continue;
+        std::string line = fmt::format("shard {} (rank {})", v, c.comm.rank());
+        const bool loss_bad = !std::isfinite(c.scratch[kLeadLoss]);
+        std::vector<std::string> tensors = bad_tensors(c);
+        if (loss_bad) line += ": loss";
+        if (!tensors.empty()) {
+            const std::size_t more = tensors.size() > kMostNamed ? tensors.size() - kMostNamed : 0;
+            tensors.resize(tensors.size() - more);
+            line += fmt::format("{} gradient of {}{}", loss_bad ? "," : ":", fmt::join(tensors, ", "),
+                                more > 0 ? fmt::format(" and {} more", more) : "");
+        }
+        std::vector<std::string> samples;
+        std::size_t bad = 0;
+        for (int i = first; i < first + count; ++i) {
+            if (is_finite(c, i, 1)) continue;
+            if (++bad <= kMostNamed)
+                samples.push_back(fmt::format("{} (sample {})", c.batch.positions[i], c.batch.indices[i]));
+        }
+        if (bad == 0) {
+            line += "; every sample alone is finite, their sum is not";
+        } else {
+            line += fmt::format("; at position{} {}{}", bad == 1 ? "" : "s", fmt::join(samples, ", "),
+                                bad > kMostNamed ? fmt::format(" and {} more", bad - kMostNamed) : "");
+        }
+        own += (own.empty() ? "" : "; ") + line;
+    }
+    std::string all;
+    for (const std::string& part : c.comm.all_gather(own)) {
+        if (!part.empty()) all += (all.empty() ? "" : "; ") + part;
+    }
+    if (all.empty()) all = "every shard alone is finite, their sum is not";
+    return fmt::format(
+        "step {} (epoch {}): non-finite loss or gradient, the weights were not updated: {}. Lower optimizer.lr, set "
+        "optimizer.clip_norm, or look at these samples",
+        c.batch.at.update, c.batch.at.epoch, all);
+}
+
+}  // namespace lockstep

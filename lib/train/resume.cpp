@@ -1,0 +1,109 @@
+#include "train/resume.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "config/key_table.hpp"
+#include "core/error.hpp"
+#include "train/agreement.hpp"
+
+namespace lockstep {
+namespace {
+
+/// Where rank 0 starts from; what the others need of it is broadcast.
+StartingPoint find_on_first(const RunDirectory* directory, ResumeMode mode, const std::string& path,
+                            const Config& config, const RunPlan& plan, const StartFacts& facts) {
+    StartingPoint start;
+    std::string from = mode == ResumeMode::kPath ? path : "";
+    int64_t finished = -1;
+    if (directory != nullptr) {
+        if (mode == ResumeMode::kAuto) {
+            from = newest_checkpoint(directory->checkpoints());
+            finished = directory->finished_steps();
+        }
+        if (mode == ResumeMode::kPath) read_checkpoint_state_text(path);  // refused before a folder is made
+        directory->prepare(mode);
+    }
+    if (from.empty()) {
+        start.already_done = finished >= plan.total_steps;
+        start.step = start.already_done ? finished : 0;
+        return start;
+    }
+    Checkpoint checkpoint = read_checkpoint(from);
+    const bool done = finished >= plan.total_steps && finished == checkpoint.state.step;
+    RunPlan compared = plan;
+    if (done) compared.total_steps = checkpoint.state.total_steps;  // nothing is asked of it that it has not done
+    check_resumable(checkpoint.state, from, config, compared, facts);
+    start.step = checkpoint.state.step;
+    start.path = from;
+    start.already_done = done;
+    start.model = std::move(checkpoint.model);
+    start.optimizer = std::move(checkpoint.optimizer);
+    if (mode == ResumeMode::kAuto && directory != nullptr) {
+        start.metrics_bytes = checkpoint.state.metrics_bytes;
+        start.metrics_lines = std::move(checkpoint.state.metrics_lines);
+        std::error_code error;
+        const auto size = std::filesystem::file_size(directory->file("metrics.jsonl"), error);
+        if (error || static_cast<int64_t>(size) < start.metrics_bytes) {
+            fail(ErrorKind::kData,
+                 "{}: holds {} bytes, the checkpoint {} was written after {}; start a new run from it with --resume {}",
+                 directory->file("metrics.jsonl"), error ? 0 : size, from, start.metrics_bytes, from);
+        }
+    }
+    return start;
+}
+
+}  // namespace
+
+void check_resumable(const CheckpointState& from, const std::string& where, const Config& config, const RunPlan& plan,
+                     const StartFacts& facts) {
+    std::string faults;
+    const auto fault = [&](const std::string& line) {
+        faults += (faults.empty() ? "" : "\n") + where + ": cannot resume: " + line;
+    };
+    if (from.arithmetic != facts.arithmetic) {
+        fault(fmt::format("it was written with {}, this program computes {}", from.arithmetic, facts.arithmetic));
+    }
+    for (const KeyDifference& d : config_differences(from.config, config)) {
+        if (d.effect != KeyEffect::kBits || d.key == "train.epochs" || d.key == "train.steps") continue;
+        fault(fmt::format("{} was {}, now it is {}; set it back, or start a new run", d.key, d.left, d.right));
+    }
+    if (from.train_data != facts.train_data) {
+        fault(fmt::format("the training data differ: {} then, {} now", from.train_data, facts.train_data));
+    }
+    if (from.test_data != facts.test_data) {
+        fault(fmt::format("the test data differ: {} then, {} now", from.test_data.empty() ? "none" : from.test_data,
+                          facts.test_data.empty() ? "none" : facts.test_data));
+    }
+    if (plan.total_steps < from.total_steps) {
+        fault(fmt::format("{} steps in all were asked of it, now {}; a resumed run may only be longer",
+                          from.total_steps, plan.total_steps));
+    } else if (plan.total_steps > from.total_steps && Schedule(schedule_spec(config, plan)).knows_its_end()) {
+        fault(
+            fmt::format("{} steps in all were asked of it, now {}; schedule.name = \"{}\" ends with the run and would "
+                        "have given other "
+                        "learning rates from the start",
+                        from.total_steps, plan.total_steps, config.schedule.name));
+    }
+    if (!faults.empty()) throw Error(ErrorKind::kUsage, faults);
+}
+
+StartingPoint find_start(Communicator& comm, const RunDirectory* directory, ResumeMode mode, const std::string& path,
+                         const Config& config, const RunPlan& plan, const StartFacts& facts) {
+    StartingPoint start;
+    agree_on_first(comm, [&] { start = find_on_first(directory, mode, path, config, plan, facts); });
+    const std::string numbers =
+        comm.broadcast(0, fmt::format("{} {} {}", start.step, start.already_done ? 1 : 0, start.path));
+    if (comm.rank() != 0) {
+        std::size_t used = 0;
+        start.step = std::stoll(numbers, &used);
+        start.already_done = numbers.at(used + 1) == '1';
+        start.path = numbers.substr(used + 3);
+    }
+    comm.broadcast(0, start.model);
+    comm.broadcast(0, start.optimizer);
+    return start;
+}
+
+}  // namespace lockstep

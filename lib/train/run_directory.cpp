@@ -1,0 +1,72 @@
+#include "train/run_directory.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "io/files.hpp"
+
+namespace lockstep {
+namespace {
+namespace fs = std::filesystem;
+}
+
+bool RunDirectory::holds_run() const {
+    for (const char* name : {"run.json", "metrics.jsonl", "config.resolved.toml", "checkpoints", "model.safetensors"}) {
+        std::error_code ignored;
+        if (fs::exists(file(name), ignored)) return true;
+    }
+    return false;
+}
+
+int64_t RunDirectory::finished_steps() const {
+    std::error_code ignored;
+    if (!fs::exists(file("metrics.jsonl"), ignored)) return -1;
+    const std::vector<std::byte> bytes = read_file(file("metrics.jsonl"));
+    const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::size_t at = text.rfind(R"({"event":"end")");
+    if (at == std::string::npos) return -1;
+    try {
+        return nlohmann::json::parse(text.substr(at, text.find('\n', at) - at)).at("steps").get<int64_t>();
+    } catch (const nlohmann::json::exception&) {
+        return -1;  // cut off while it was written: not finished
+    }
+}
+
+void RunDirectory::prepare(ResumeMode mode) const {
+    if (mode != ResumeMode::kAuto && holds_run()) {
+        fail(ErrorKind::kUsage, "{}: holds a run already; choose another --out{}", path_,
+             mode == ResumeMode::kNever ? ", or go on with --resume auto" : "");
+    }
+    std::error_code error;
+    fs::create_directories(path_, error);
+    if (error) fail(ErrorKind::kRuntime, "{}: cannot create the run directory: {}", path_, error.message());
+    if (access(path_.c_str(), W_OK | X_OK) != 0) {
+        fail(ErrorKind::kRuntime, "{}: the run directory cannot be written to", path_);
+    }
+}
+
+std::string run_json(const RunFacts& facts) {
+    nlohmann::ordered_json run = {{"argv", facts.argv},   {"version", facts.version}, {"world", facts.world},
+                                  {"hosts", facts.hosts}, {"devices", facts.devices}, {"arithmetic", facts.arithmetic},
+                                  {"start", facts.start}};
+    if (!facts.end.empty()) run["end"] = facts.end;
+    return run.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string utc_now() {
+    return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                       fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+}
+
+std::string compact_now() {
+    return fmt::format("{:%Y%m%d-%H%M%S}",
+                       fmt::localtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+}
+
+}  // namespace lockstep

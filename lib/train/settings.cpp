@@ -1,0 +1,83 @@
+#include "train/settings.hpp"
+
+namespace lockstep {
+
+int64_t RunPlan::samples_used(int64_t update) const {
+    const int64_t epochs_done = update / steps_per_epoch;
+    const int64_t steps = update % steps_per_epoch;
+    // Only the last step of an epoch may be short, so the steps of an unfinished epoch are whole.
+    return epochs_done * shards.samples_per_epoch() + steps * shards.batch();
+}
+
+RunPlan make_run_plan(const Config& config, int64_t samples) {
+    const ShardPlan shards(samples, config.batch.size, static_cast<int>(config.batch.shards),
+                           config.batch.layout == "epoch" ? Layout::kEpoch : Layout::kBatch,
+                           config.batch.last == "drop" ? LastBatch::kDrop : LastBatch::kKeep);
+    const int64_t per_epoch = shards.steps_per_epoch();
+    const int64_t total = config.train.steps ? *config.train.steps : config.train.epochs.value_or(0) * per_epoch;
+    return {shards, per_epoch, total, (total + per_epoch - 1) / per_epoch};
+}
+
+ModelSpec model_spec(const Config& config, SampleShape shape, int classes) {
+    ModelSpec spec;
+    spec.name = config.model.name;
+    spec.hidden = config.model.hidden;
+    spec.channels = config.model.channels;
+    spec.dropout = config.model.dropout;
+    spec.input = shape;
+    spec.classes = classes;
+    spec.seed = static_cast<uint64_t>(config.seed);
+    return spec;
+}
+
+OptimizerSpec optimizer_spec(const Config& config) {
+    const auto& from = config.optimizer;
+    OptimizerSpec spec;
+    spec.name = from.name;
+    spec.momentum = from.momentum;
+    spec.beta1 = from.beta1;
+    spec.beta2 = from.beta2;
+    spec.epsilon = from.epsilon;
+    spec.weight_decay = from.weight_decay;
+    spec.l2 = from.l2;
+    spec.clip_norm = from.clip_norm;
+    spec.decay = from.decay;
+    spec.average = config.reduce.op == "average";
+    spec.report_norm = config.log.grad_norm || from.clip_norm > 0;
+    return spec;
+}
+
+ScheduleSpec schedule_spec(const Config& config, const RunPlan& plan) {
+    ScheduleSpec spec;
+    spec.name = config.schedule.name;
+    spec.lr = config.optimizer.lr;
+    spec.warmup_epochs = config.schedule.warmup_epochs;
+    spec.every_epochs = config.schedule.every_epochs;
+    spec.factor = config.schedule.factor;
+    spec.end = config.schedule.end;
+    spec.batch = plan.shards.batch();
+    spec.samples_per_epoch = plan.shards.samples_per_epoch();
+    spec.steps_per_epoch = plan.steps_per_epoch;
+    spec.total_steps = plan.total_steps;
+    return spec;
+}
+
+LoaderOptions training_loader_options(const Config& config, const RunPlan& plan, ShardRange local,
+                                      int64_t first_update) {
+    LoaderOptions options;
+    options.seed = static_cast<uint64_t>(config.seed);
+    options.shuffle = config.data.shuffle == "none"    ? Shuffle::kNone
+                      : config.data.shuffle == "block" ? Shuffle::kBlock
+                                                       : Shuffle::kFull;
+    options.block = config.data.block;
+    options.local = local;
+    options.first_update = first_update;
+    options.last_update = plan.total_steps;
+    return options;
+}
+
+ShardPlan evaluation_plan(const Config& config, int64_t samples) {
+    return {samples, config.batch.size, static_cast<int>(config.batch.shards), Layout::kBatch, LastBatch::kKeep};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,24 @@
+// Before the first step: all ranks must hold the same config (but for keys that cannot change a bit), data, version and
+// arithmetic. An unequal start is refused, naming the rank, the key, both values and where each came from.
+#pragma once
+
+#include <string>
+
+#include "comm/communicator.hpp"
+#include "config/config.hpp"
+
+namespace lockstep {
+
+struct StartFacts {
+    std::string version;
+    std::string arithmetic;  // numeric fingerprint
+    std::string train_data;  // fingerprints
+    std::string test_data;
+};
+
+/// Collective; throws SharedError: kUsage for a differing key, version or arithmetic, kData for differing data. Then
+/// rank 0's values of the keys that hold for all (log, check, checkpoint, eval …) are copied into `loaded` on every
+/// rank, with a warning for each that differed.
+void check_equal_start(Communicator& comm, LoadedConfig& loaded, const StartFacts& facts);
+
+}  // namespace lockstep

@@ -1,0 +1,69 @@
+// One step of a run and the parts it needs, made once: loader, network, reducer, update. It knows nothing of files.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "data/loader.hpp"
+#include "nn/network.hpp"
+#include "optim/schedule.hpp"
+#include "optim/update.hpp"
+#include "train/resume.hpp"
+#include "train/settings.hpp"
+#include "train/trainer.hpp"
+
+namespace lockstep {
+
+/// What one update did.
+struct StepOutcome {
+    StepPosition at{};
+    float loss = 0;  // mean over the global batch
+    float lr = 0;
+    std::optional<float> grad_norm;
+    bool stop_agreed = false;  // a rank was asked to stop, and all know
+};
+
+/// Everything of a step: loader → network → reducer → update. The same on every rank.
+class StepEngine {
+  public:
+    StepEngine(Communicator& comm, Backend& backend, const Config& config, const RunPlan& plan, const Dataset& data,
+               const TrainOptions& options);
+
+    /// Weights and state of a checkpoint, or the initial ones; then the loader begins after `start.step`.
+    void restore(const StartingPoint& start);
+    /// One update. Throws SharedError(kNonFinite) on all ranks, with the weights as they were, naming the samples.
+    StepOutcome step();
+
+    Network& network() { return network_; }
+    Backend& backend() { return backend_; }
+    float* weights() { return weights_->floats(); }
+    Update& update() { return update_; }
+    const Reducer& reducer() const { return *reducer_; }
+    /// Copies on the host, for files.
+    std::vector<float> host_weights();
+    std::vector<std::vector<float>> host_slots();
+
+  private:
+    int partial_count(std::span<const int64_t> sizes);
+
+    Communicator& comm_;
+    Backend& backend_;
+    const Config& config_;
+    const RunPlan& plan_;
+    const Dataset& data_;
+    const TrainOptions& options_;
+    ShardRange local_;
+    Network network_;
+    Schedule schedule_;
+    Update update_;
+    std::unique_ptr<Buffer> weights_;
+    std::vector<std::unique_ptr<Buffer>> buffers_;
+    std::vector<float*> partials_;  // of buffers_, each [kLead | flat elements]
+    std::unique_ptr<Reducer> reducer_;
+    std::unique_ptr<Loader> loader_;
+    std::map<std::vector<int64_t>, int> counts_;  // non-empty maximal nodes of this rank, by shard sizes
+    std::vector<int64_t> sizes_;                  // key of the look-up, kept so that a step allocates nothing
+};
+
+}  // namespace lockstep

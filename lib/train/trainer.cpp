@@ -1,0 +1,266 @@
+#include "train/trainer.hpp"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "core/hash.hpp"
+#include "core/log.hpp"
+#include "core/version.hpp"
+#include "train/agreement.hpp"
+#include "train/checkpoint.hpp"
+#include "train/device.hpp"
+#include "train/evaluator.hpp"
+#include "train/events.hpp"
+#include "train/model_file.hpp"
+#include "train/start_check.hpp"
+#include "train/step_engine.hpp"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// A run between its first and its last step: what follows each update (metrics, evaluation, checkpoints, progress).
+class Run {
+  public:
+    Run(Communicator& comm, const Config& config, const DataSplits& data, const TrainOptions& options,
+        const RunPlan& plan, const StartFacts& facts, DeviceChoice& device, RunDirectory* directory)
+        : comm_(comm),
+          config_(config),
+          data_(data),
+          options_(options),
+          plan_(plan),
+          facts_(facts),
+          directory_(directory),
+          engine_(comm, *device.backend, config, plan, *data.train, options),
+          progress_(options.progress) {}
+
+    /// From a start to the last step, or to a stop that all ranks agreed on.
+    TrainResult execute(const StartingPoint& start, const LoadedConfig& loaded) {
+        open(start, loaded);
+        engine_.restore(start);
+        int64_t done = start.step;
+        while (done < plan_.total_steps && !result_.stopped) {
+            const Clock::time_point begin = Clock::now();
+            const StepOutcome outcome = engine_.step();
+            const double seconds = seconds_since(begin);
+            training_s_ += seconds;
+            window_s_ += seconds;
+            done = outcome.at.update;
+            after_step(outcome);
+        }
+        result_.steps = done;
+        if (!result_.stopped) finish(done);
+        close();
+        return std::move(result_);
+    }
+
+  private:
+    bool first() const { return comm_.rank() == 0; }
+    bool on_disk() const { return directory_ != nullptr; }
+
+    void open(const StartingPoint& start, const LoadedConfig& loaded) {
+        first_step_ = start.step;
+        const std::vector<std::string> hosts = comm_.all_gather(host_name());
+        const std::vector<std::string> devices = comm_.all_gather(engine_.backend().name());
+        if (!first()) return;
+        run_ = {options_.argv, facts_.version, comm_.size(), hosts, devices, facts_.arithmetic, utc_now(), ""};
+        if (on_disk()) {
+            write_file_atomic(directory_->file("config.resolved.toml"), config_to_toml(loaded.config));
+            write_file_atomic(directory_->file("run.json"), run_json(run_));
+            metrics_ = MetricsLog(directory_->file("metrics.jsonl"), start.metrics_bytes);
+            events_ = EventsLog(directory_->file("events.jsonl"));
+        }
+        metrics_.begin_step();
+        const bool complete = start.step == plan_.total_steps;
+        for (const MetricsLine& line : start.metrics_lines) {
+            if (line.due || complete) metrics_.append(line);
+        }
+        events_.append(start.path.empty() ? "start" : "resume", {{"step", start.step},
+                                                                 {"from", start.path},
+                                                                 {"world", comm_.size()},
+                                                                 {"steps", plan_.total_steps},
+                                                                 {"arithmetic", facts_.arithmetic}});
+        inform("{} parameters, {} samples, {} steps of {} ({} an epoch), {} shards on {} rank{}, {}{}",
+               engine_.network().parameters().trainable(), data_.train->size(), plan_.total_steps, plan_.shards.batch(),
+               plan_.steps_per_epoch, plan_.shards.shards(), comm_.size(), comm_.size() == 1 ? "" : "s",
+               engine_.backend().name(), start.path.empty() ? "" : fmt::format(", from {}", start.path));
+        if (comm_.size() > plan_.shards.shards()) {
+            warn("{} ranks but batch.shards = {}: {} ranks have nothing to do", comm_.size(), plan_.shards.shards(),
+                 comm_.size() - plan_.shards.shards());
+        }
+    }
+
+    bool eval_due(int64_t u) const {
+        const auto& e = config_.eval;
+        return (e.every_epochs > 0 && plan_.ends_epoch(u) && (u / plan_.steps_per_epoch) % e.every_epochs == 0) ||
+               (e.every_steps > 0 && u % e.every_steps == 0);
+    }
+    bool checkpoint_due(int64_t u) const {
+        const auto& c = config_.checkpoint;
+        return (c.every_epochs > 0 && plan_.ends_epoch(u) && (u / plan_.steps_per_epoch) % c.every_epochs == 0) ||
+               (c.every_steps > 0 && u % c.every_steps == 0);
+    }
+
+    void after_step(const StepOutcome& outcome) {
+        const int64_t u = outcome.at.update;
+        const bool last = u == plan_.total_steps;
+        const bool due = u % config_.log.every == 0;
+        if (first()) {
+            metrics_.begin_step();
+            if (due || last) record(outcome, due);
+            if (due || last || plan_.ends_epoch(u)) show(outcome);
+        }
+        if (data_.test && (eval_due(u) || last)) evaluate_now(u, eval_due(u));
+        const bool stop = outcome.stop_agreed && !last;
+        if (on_disk() && (last || stop || checkpoint_due(u))) save(u);
+        if (!stop) return;
+        result_.stopped = true;
+        if (first()) events_.append("stop", {{"step", u}, {"checkpoint", result_.checkpoint}});
+    }
+
+    void record(const StepOutcome& outcome, bool due) {
+        const int64_t u = outcome.at.update;
+        const int64_t samples = plan_.samples_used(u);
+        const double rate =
+            static_cast<double>(samples - plan_.samples_used(window_step_or_start())) / std::max(window_s_, 1e-9);
+        metrics_.append({step_line({u, outcome.at.epoch, samples, outcome.loss, outcome.lr, outcome.grad_norm,
+                                    seconds_since(begin_), rate}),
+                         due});
+    }
+
+    int64_t window_step_or_start() const { return std::max(window_step_, first_step_); }
+
+    void show(const StepOutcome& outcome) {
+        const int64_t u = outcome.at.update;
+        const double rate = static_cast<double>(plan_.samples_used(u) - plan_.samples_used(window_step_or_start())) /
+                            std::max(window_s_, 1e-9);
+        const double waited = engine_.reducer().seconds_waiting();
+        const double per_step = training_s_ / static_cast<double>(u - first_step_);
+        progress_.show({outcome.at.epoch + 1, plan_.epochs, u, plan_.total_steps, outcome.loss, outcome.lr, rate,
+                        (waited - window_waited_) / std::max(window_s_, 1e-9),
+                        per_step * static_cast<double>(plan_.total_steps - u)});
+        window_step_ = u;
+        window_s_ = 0;
+        window_waited_ = waited;
+    }
+
+    void evaluate_now(int64_t u, bool due) {
+        EvalResult result =
+            evaluate({comm_, engine_.backend(), engine_.network(), engine_.weights(), config_}, *data_.test);
+        result.step = u;
+        result.epoch = u / plan_.steps_per_epoch;
+        result_.evaluation = result;
+        if (!first()) return;
+        metrics_.append({eval_line(result), due});
+        progress_.line(eval_text(result));
+    }
+
+    void save(int64_t u) {
+        agree_on_first(comm_, [&] {
+            const ParameterTable& parameters = engine_.network().parameters();
+            std::vector<std::vector<float>> host = engine_.host_slots();
+            std::vector<Update::Slot> slots = engine_.update().slots();
+            for (std::size_t i = 0; i < slots.size(); ++i) slots[i].values = host[i].data();
+            Checkpoint checkpoint;
+            checkpoint.state = {facts_.version,
+                                facts_.arithmetic,
+                                facts_.train_data,
+                                facts_.test_data,
+                                u,
+                                plan_.total_steps,
+                                config_,
+                                metrics_.bytes_before_step(),
+                                metrics_.step_lines()};
+            checkpoint.model = model_file(parameters, engine_.host_weights().data(), config_.model.name);
+            checkpoint.optimizer = optimizer_file(parameters, slots);
+            result_.checkpoint = write_checkpoint(directory_->checkpoints(), checkpoint, config_.checkpoint.keep);
+            events_.append("checkpoint", {{"step", u}, {"path", result_.checkpoint}});
+        });
+    }
+
+    void finish(int64_t steps) {
+        agree_on_first(comm_, [&] {
+            const ParameterTable& parameters = engine_.network().parameters();
+            const std::vector<float> weights = engine_.host_weights();
+            result_.model = model_file(parameters, weights.data(), config_.model.name);
+            Sha256 hash;
+            hash.update(result_.model);
+            result_.sha256 = hash.hex();
+            if (on_disk()) write_file_atomic(directory_->file("model.safetensors"), result_.model);
+            const auto samples = static_cast<double>(plan_.samples_used(steps) - plan_.samples_used(first_step_));
+            metrics_.append(
+                {end_line({steps, steps / plan_.steps_per_epoch, weights_hash(parameters, weights.data()),
+                           result_.sha256, seconds_since(begin_), training_s_ > 0 ? samples / training_s_ : 0.0})});
+        });
+    }
+
+    void close() {
+        progress_.close();
+        if (!first()) return;
+        result_.metrics = metrics_.text();
+        if (!on_disk()) return;
+        run_.end = utc_now();
+        write_file_atomic(directory_->file("run.json"), run_json(run_));
+    }
+
+    Communicator& comm_;
+    const Config& config_;
+    const DataSplits& data_;
+    const TrainOptions& options_;
+    const RunPlan& plan_;
+    const StartFacts& facts_;
+    RunDirectory* directory_;
+    StepEngine engine_;
+    Progress progress_;
+    MetricsLog metrics_;  // of rank 0
+    EventsLog events_;    // of rank 0
+    RunFacts run_;
+    TrainResult result_;
+    Clock::time_point begin_ = Clock::now();
+    double training_s_ = 0;  // in steps, without evaluation and saving
+    int64_t first_step_ = 0;
+    // Since the last line of progress:
+    int64_t window_step_ = 0;
+    double window_s_ = 0;
+    double window_waited_ = 0;
+};
+
+}  // namespace
+
+TrainResult train_on(Communicator& comm, LoadedConfig loaded, const DataSplits& data, const TrainOptions& options) {
+    comm.set_timeout(loaded.config.device.timeout_s);
+    const StartFacts facts{version(), kNumericFingerprint, data.train->fingerprint(),
+                           data.test ? data.test->fingerprint() : ""};
+    if (options.check_start) check_equal_start(comm, loaded, facts);
+    const Config& config = loaded.config;
+    std::optional<RunPlan> plan;
+    agree(comm, [&] { plan = make_run_plan(config, data.train->size()); });
+    std::optional<RunDirectory> directory;
+    if (!options.out.empty()) directory.emplace(options.out);
+    RunDirectory* const folder = directory ? &*directory : nullptr;
+    const StartingPoint start = find_start(comm, folder, options.resume, options.resume_path, config, *plan, facts);
+    if (start.already_done) {
+        inform("{}: the run is done: {} steps", options.out, start.step);
+        TrainResult result;
+        result.steps = start.step;
+        result.already_done = true;
+        return result;
+    }
+    DeviceChoice device = choose_device(comm, config);
+    std::optional<Run> run;
+    agree(comm, [&] { run.emplace(comm, config, data, options, *plan, facts, device, folder); });
+    return run->execute(start, loaded);
+}
+
+TrainResult train(Communicator& comm, LoadedConfig loaded, const TrainOptions& options) {
+    comm.set_timeout(loaded.config.device.timeout_s);
+    DataSplits data;
+    agree(comm, [&] { data = open_data(loaded.config); });
+    return train_on(comm, std::move(loaded), data, options);
+}
+
+}  // namespace lockstep
