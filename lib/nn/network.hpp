@@ -1,7 +1,8 @@
-// A static graph of layers over a Backend. Planned once for each pattern of local shard sizes, then run without allocating.
+// A static graph of layers over a Backend. Planned once for each pattern of local shard sizes, then run without
+// allocating.
 //
-// Convolutional prefix depth-first by shard (activations stay in cache; each shard's gradients are leaves added by the fold
-// program), dense suffix on all local rows at once (its weight-gradient kernels fold shards in registers).
+// Convolutional prefix depth-first by shard (activations stay in cache; each shard's gradients are leaves added by the
+// fold program), dense suffix on all local rows at once (its weight-gradient kernels fold shards in registers).
 #pragma once
 
 #include <cstdint>
@@ -12,20 +13,10 @@
 #include "backend/backend.hpp"
 #include "core/canonical_tree.hpp"
 #include "core/function_ref.hpp"
+#include "nn/model_spec.hpp"
 #include "nn/parameters.hpp"
 
 namespace lockstep {
-
-/// What a model is made from; the trainer fills it from the config.
-struct ModelSpec {
-    std::string name = "mlp";  // mlp | lenet
-    std::vector<int64_t> hidden{512, 256};
-    std::vector<int64_t> channels{32, 64};
-    double dropout = 0.0;
-    SampleShape input;
-    int classes = 10;
-    uint64_t seed = 1;
-};
 
 /// The local rows of one step, as the loader gives them.
 struct NetworkInput {
@@ -36,7 +27,8 @@ struct NetworkInput {
     const int64_t* positions = nullptr;
 };
 
-/// Where the lead of a flat gradient holds what rides along (see ReduceLayout): floats before the first gradient element.
+/// Where the lead of a flat gradient holds what rides along (see ReduceLayout): floats before the first gradient
+/// element.
 inline constexpr int64_t kLead = 16;
 inline constexpr int64_t kLeadLoss = 0;  // sum of the samples' losses
 inline constexpr int64_t kLeadStop = 1;  // ranks that were asked to stop
@@ -51,14 +43,15 @@ class Network {
     /// One line a layer: name, output shape, parameters ("conv1  28x28x32  832"); for `inspect` and `plan`.
     std::string summary() const;
 
-    /// Forward, loss and backward over local shards `range` of `shards` with `sizes` samples (all V entries). Root i of the fold program
-    /// gets its flat sum in partial[i] (pointer to the lead: [kLead | flat elements]; lead zeroed by the caller, loss written here).
-    /// `weights`: flat. `ready(first)` is called as gradient elements [first, flat) become final in all partials, last layer first;
-    /// the loss is final before the first call.
-    void train_step(const NetworkInput& input, int shards, ShardRange range, std::span<const int64_t> sizes, const float* weights,
-                    std::span<float* const> partial, FunctionRef<void(int64_t first)> ready);
+    /// Forward, loss and backward over local shards `range` of `shards` with `sizes` samples (all V entries). Root i of
+    /// the fold program gets its flat sum in partial[i] (pointer to the lead: [kLead | flat elements]; lead zeroed by
+    /// the caller, loss written here). `weights`: flat. `ready(first)` is called as gradient elements [first, flat)
+    /// become final in all partials, last layer first; the loss is final before the first call.
+    void train_step(const NetworkInput& input, int shards, ShardRange range, std::span<const int64_t> sizes,
+                    const float* weights, std::span<float* const> partial, FunctionRef<void(int64_t first)> ready);
 
-    /// Evaluation mode (no dropout): logits [rows][classes] of any number of rows. The buffer is valid until the next call.
+    /// Evaluation mode (no dropout): logits [rows][classes] of any number of rows. The buffer is valid until the next
+    /// call of this or of train_step: both work in the same memory.
     const float* logits(const float* pixels, int rows, const float* weights);
 
     int classes() const;

@@ -1,4 +1,5 @@
-// Learning rates as functions of the update number u (1-based) alone, computed in fp64 by our own functions and rounded once.
+// Learning rates as functions of the update number u (1-based) alone, computed in fp64 by our own functions and rounded
+// once.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ struct ScheduleSpec {
 class Schedule {
   public:
     explicit Schedule(const ScheduleSpec& spec);
-    /// lr(u), u >= 1. Warm-up: lr u/U for u <= U = floor(warmup_epochs * steps per epoch + 0.5), in place of the schedule.
+    /// lr(u), u >= 1. Warm-up: lr u/U for u <= U = floor(warmup_epochs * steps per epoch + 0.5), in place of the
+    /// schedule.
     float lr(int64_t update) const;
     double lr_double(int64_t update) const;  // before the rounding
     double epoch_time(int64_t update) const;

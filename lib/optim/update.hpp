@@ -1,5 +1,6 @@
-// One weight update, identically on all ranks, each part exactly once and in DESIGN order: divide, check, l2, norm, clip,
-// coupled decay, optimizer.
+// One weight update, identically on all ranks, each part exactly once and in one order: check, divide, l2, norm, clip,
+// coupled decay, optimizer. The fused elementwise formulas are the backend's (backend.hpp, UpdateParams); what is
+// decided once for all elements (the norm, the factors, whether to update at all) is decided here.
 #pragma once
 
 #include <cstdint>
@@ -17,29 +18,36 @@ struct OptimizerSpec {
     std::string name = "momentum";  // sgd | momentum | nesterov | adam | adamw
     double momentum = 0.9, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
     double weight_decay = 0, l2 = 0, clip_norm = 0;
-    std::string decay = "all";      // all | weights
-    bool average = true;            // reduce.op
-    bool report_norm = false;       // log.grad_norm, or clipping
+    std::string decay = "all";  // all | weights
+    bool average = true;        // reduce.op
+    bool report_norm = false;   // log.grad_norm, or clipping
 };
 
 /// One trainable tensor in the flat arrays.
 struct UpdateTensor {
-    int64_t offset;
-    int64_t count;
-    bool is_weight;  // rank >= 2: what optimizer.decay = "weights" means
+    int64_t offset = 0;
+    int64_t count = 0;
+    bool is_weight = true;  // rank >= 2: what optimizer.decay = "weights" means
+    /// Parameter::file_columns(): the gradient norm adds squares in the file's order. Empty where memory has that
+    /// order.
+    std::vector<int32_t> file_columns = {};
 };
 
 struct UpdateResult {
-    bool finite = true;               // false: nothing was changed
-    std::optional<float> grad_norm;   // when clipping or asked for
+    bool finite = true;              // false: nothing was changed
+    std::optional<float> grad_norm;  // when clipping or asked for
 };
 
 class Update {
   public:
+    /// Throws kUsage for an unknown optimizer or decay. The optimizer's state starts at 0.
     Update(const OptimizerSpec& spec, std::vector<UpdateTensor> tensors, int64_t flat_elements, Backend& backend);
 
     /// `gradient`: flat total G (after the lead). `weights`: flat. b: samples behind it. u: 1-based update number.
-    UpdateResult apply(const float* gradient, float loss_sum, int64_t b, int64_t u, float lr, double lr_double, float* weights);
+    /// Non-finite are an element of G or the loss, and nothing else: where finite elements have a norm beyond fp32, it
+    /// counts as infinite and clips the gradient to 0.
+    UpdateResult apply(const float* gradient, float loss_sum, int64_t b, int64_t u, float lr, double lr_double,
+                       float* weights);
 
     /// Optimizer state, flat as the weights: names ("momentum"; "m", "v") and arrays; for checkpoints.
     struct Slot {
@@ -49,11 +57,19 @@ class Update {
     std::vector<Slot> slots();
 
   private:
+    float gradient_norm(const float* gradient, const float* weights, float divisor);
+    double file_order_square_sum(std::size_t t, const float* gradient, const float* weights, float divisor, float l2);
+    bool decays(const UpdateTensor& tensor) const { return tensor.is_weight || spec_.decay == "all"; }
+
     OptimizerSpec spec_;
+    OptimizerKind kind_;
     std::vector<UpdateTensor> tensors_;
     int64_t flat_elements_;
     Backend& backend_;
     std::unique_ptr<Buffer> state_[2];
+    std::unique_ptr<Buffer> file_order_;  // gradient and weights of one tensor in the file's order, for the norm
+    int64_t file_order_count_ = 0;        // elements of each of the two
+    std::vector<std::vector<ShardRange>> row_ranges_;  // of each tensor: how its rows are dealt to streams for that
 };
 
 }  // namespace lockstep

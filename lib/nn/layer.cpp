@@ -1,0 +1,23 @@
+#include "nn/layer.hpp"
+
+#include "core/error.hpp"
+
+namespace lockstep {
+
+std::unique_ptr<Layer> make_layer(const LayerSpec& spec, Backend& backend) {
+    switch (spec.kind) {
+        case LayerKind::kConv:
+            return make_conv_layer(spec, backend);
+        case LayerKind::kPool:
+            return make_pool_layer(spec, backend);
+        case LayerKind::kRelu:
+            return make_relu_layer(spec, backend);
+        case LayerKind::kDropout:
+            return make_dropout_layer(spec, backend);
+        case LayerKind::kDense:
+            return make_dense_layer(spec, backend);
+    }
+    fail(ErrorKind::kRuntime, "layer {}: of an unknown kind ({})", spec.name, static_cast<int>(spec.kind));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,94 @@
+// What a layer is (LayerSpec: shapes and numbers, no device) and what it can do on a device (Layer). A model is a list
+// of LayerSpec (zoo.cpp); make_layer turns each into operations of a Backend. A new kind of layer is one file with a
+// Layer, one enumerator and one line in make_layer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "backend/backend.hpp"
+#include "core/shape.hpp"
+
+namespace lockstep {
+
+enum class LayerKind { kConv, kPool, kRelu, kDropout, kDense };
+
+struct LayerSpec {
+    LayerKind kind = LayerKind::kDense;
+    std::string name;
+    SampleShape in, out;
+    ConvShape conv{};      // kConv
+    PoolShape pool{};      // kPool
+    DropoutKey dropout{};  // kDropout: all but the epoch
+    int64_t weight = -1;   // kConv, kDense: where the tensors begin in the flat arrays
+    int64_t bias = -1;
+    int64_t parameters = 0;  // elements of both
+
+    // What neighbours do for each other; set by link_layers().
+    bool relu_inside = false;    // kConv, kDense: the relu that follows is applied as the output is written
+    bool forward_done = false;   // kRelu: by the layer before
+    bool masks_relu = false;     // kPool: the relu before is undone at pooled size, where 0 means that no tap passed
+    bool backward_done = false;  // kRelu: by the pooling after
+    bool data_gradient = true;   // false where nothing before it has weights: dx is never asked for
+
+    bool has_weights() const { return kind == LayerKind::kConv || kind == LayerKind::kDense; }
+    /// Its output lies where its input lies.
+    bool in_place() const { return kind == LayerKind::kRelu || kind == LayerKind::kDropout; }
+    bool backward_reads_input() const { return has_weights(); }
+    bool backward_reads_output() const { return masks_relu || (kind == LayerKind::kRelu && !backward_done); }
+    /// Bytes that its forward leaves for its backward, beside its output: the taps of a maximum.
+    int64_t tap_bytes() const { return kind == LayerKind::kPool && pool.kind == PoolKind::kMax ? out.elements() : 0; }
+};
+
+/// Some rows of a plan and the stream that works on them.
+struct Pass {
+    Stream& stream;
+    int plan = 0;  // a number: what Layer::plan was given
+    int rows = 0;
+    bool training = true;
+    uint32_t epoch = 0;
+    const int64_t* positions = nullptr;  // of these rows; training only
+    const float* weights = nullptr;      // flat
+};
+
+/// A layer's values for the rows of a pass. In place: y == x.
+struct LayerValues {
+    const float* x = nullptr;
+    float* y = nullptr;
+    uint8_t* taps = nullptr;
+};
+
+class Layer {
+  public:
+    virtual ~Layer() = default;
+
+    /// Plans number `plan`: dense operations for all rows of `fold` at once, the others for blocks of rows.
+    virtual void plan(int /*plan*/, const FoldProgram& /*fold*/, std::span<const int> /*block_rows*/) {}
+    /// Before the first pass of a step: the weights may have changed.
+    virtual void prepare(Stream&, const float* /*weights*/) {}
+
+    virtual void forward(const Pass& pass, const LayerValues& values) = 0;
+    /// dy to dx; dx == dy where the layer is in place. dy is scratch afterwards.
+    virtual void backward(const Pass& pass, const LayerValues& values, float* dy, float* dx) = 0;
+
+    // Weight gradients. Dense layers fold all local shards in one call: `gradients[i]` is the flat gradient of root i.
+    // The others give one leaf for each shard, of leaf_elements() floats, added with Backend::add and stored at the
+    // end.
+    virtual void backward_folded(const Pass&, const LayerValues&, const float* /*dy*/,
+                                 std::span<float* const> /*gradients*/) {}
+    virtual int64_t leaf_elements() const { return 0; }
+    virtual void backward_leaf(const Pass&, const LayerValues&, const float* /*dy*/, float* /*leaf*/) {}
+    virtual void store_leaf(Stream&, const float* /*leaf*/, float* /*gradient*/) {}
+};
+
+std::unique_ptr<Layer> make_layer(const LayerSpec& spec, Backend& backend);
+
+std::unique_ptr<Layer> make_conv_layer(const LayerSpec& spec, Backend& backend);
+std::unique_ptr<Layer> make_pool_layer(const LayerSpec& spec, Backend& backend);
+std::unique_ptr<Layer> make_relu_layer(const LayerSpec& spec, Backend& backend);
+std::unique_ptr<Layer> make_dropout_layer(const LayerSpec& spec, Backend& backend);
+std::unique_ptr<Layer> make_dense_layer(const LayerSpec& spec, Backend& backend);
+
+}  // namespace lockstep

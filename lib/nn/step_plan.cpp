@@ -1,0 +1,89 @@
+#include "nn/step_plan.hpp"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+constexpr int kEvaluationRows = 16;  // of the prefix at a time: their activations fit the second-level cache
+
+/// Hands out places in the arena, each on a 64-byte border.
+class Layout {
+  public:
+    int64_t take(int64_t bytes) {
+        const int64_t offset = end_;
+        end_ += padded(bytes);
+        return offset;
+    }
+    static int64_t padded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+    int64_t end() const { return end_; }
+
+  private:
+    int64_t end_ = 0;
+};
+
+constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+
+void lay_out(StepPlan& plan, const Model& model, const MemoryPlan& memory, int64_t leaf_elements) {
+    const int64_t rows = plan.fold.rows;
+    Layout layout;
+    for (const int64_t elements : memory.kept_elements) plan.kept.push_back(layout.take(rows * elements * kFloat));
+    for (std::size_t i = 0; i < model.prefix; ++i) plan.taps.push_back(layout.take(rows * model.layers[i].tap_bytes()));
+    int64_t block_rows = 0;
+    for (const Block& block : plan.blocks) block_rows = std::max<int64_t>(block_rows, block.rows);
+    plan.transient_bytes = Layout::padded(block_rows * memory.transient_elements * kFloat);
+    plan.transient = layout.take(static_cast<int64_t>(plan.ranges.size()) * 2 * plan.transient_bytes);
+    if (plan.training) {
+        plan.suffix_gradient_bytes = Layout::padded(rows * memory.suffix_gradient_elements * kFloat);
+        plan.suffix_gradients = layout.take(2 * plan.suffix_gradient_bytes);
+        plan.losses = layout.take(rows * kFloat);
+        plan.leaf_bytes = Layout::padded(leaf_elements * kFloat);
+        plan.leaf_slots = layout.take(plan.leaves.slots * plan.leaf_bytes);
+    }
+    plan.bytes = layout.end();
+}
+
+}  // namespace
+
+bool StepPlan::is_for(bool training_, int shards_, ShardRange range_, std::span<const int64_t> all_sizes) const {
+    return training == training_ && shards == shards_ && range == range_ &&
+           std::equal(sizes.begin(), sizes.end(), all_sizes.begin() + range.begin);
+}
+
+StepPlan plan_training(const Model& model, const MemoryPlan& memory, const Backend& backend, int shards,
+                       ShardRange range, std::span<const int64_t> sizes, int64_t leaf_elements) {
+    StepPlan plan;
+    plan.shards = shards;
+    plan.range = range;
+    plan.sizes.assign(sizes.begin() + range.begin, sizes.begin() + range.end);
+    plan.fold = fold_program(shards, range, sizes);
+    plan.gradients.resize(plan.fold.roots.size());
+    plan.loss_sums.resize(plan.fold.roots.size());
+    if (model.prefix > 0) {
+        for (const FoldProgram::Leaf& leaf : plan.fold.leaves)
+            plan.blocks.push_back({leaf.begin, leaf.end - leaf.begin});
+        plan.ranges = backend.split_items(static_cast<int>(plan.blocks.size()));
+        if (leaf_elements > 0) plan.leaves = leaf_program(shards, plan.fold, sizes, plan.ranges);
+    }
+    lay_out(plan, model, memory, leaf_elements);
+    return plan;
+}
+
+StepPlan plan_evaluation(const Model& model, const MemoryPlan& memory, const Backend& backend, int rows) {
+    StepPlan plan;
+    plan.training = false;
+    plan.shards = 1;
+    plan.range = {0, 1};
+    plan.sizes = {rows};
+    plan.fold = fold_program(1, plan.range, plan.sizes);
+    if (model.prefix > 0) {
+        for (int first = 0; first < rows; first += kEvaluationRows) {
+            plan.blocks.push_back({first, std::min(kEvaluationRows, rows - first)});
+        }
+        plan.ranges = backend.split_items(static_cast<int>(plan.blocks.size()));
+    }
+    lay_out(plan, model, memory, 0);
+    return plan;
+}
+
+}  // namespace lockstep

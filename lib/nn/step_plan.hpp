@@ -1,0 +1,59 @@
+// Everything about a pass over the network that depends on its rows but not on their values: the fold program, what is
+// dealt to which stream, and where each array lies in the network's arena. Made once for each pattern of shard sizes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backend/backend.hpp"
+#include "core/canonical_tree.hpp"
+#include "nn/leaf_program.hpp"
+#include "nn/memory_plan.hpp"
+#include "nn/zoo.hpp"
+
+namespace lockstep {
+
+/// Rows [first, first + rows) that the prefix takes at a time: a shard in training, a handful of rows in evaluation.
+struct Block {
+    int first = 0;
+    int rows = 0;
+};
+
+struct StepPlan {
+    int number = 0;
+    bool training = true;
+    int shards = 0;
+    ShardRange range;
+    std::vector<int64_t> sizes;  // of the shards in `range`
+
+    FoldProgram fold;                // evaluation: all rows are one shard
+    std::vector<Block> blocks;       // training: one for each leaf of the fold program
+    std::vector<ShardRange> ranges;  // of blocks: what each stream works on
+    LeafProgram leaves;              // training, where the prefix has weights
+
+    // Byte offsets in the arena.
+    std::vector<int64_t> kept;  // of MemoryPlan's kept arrays
+    std::vector<int64_t> taps;  // of each layer of the prefix
+    int64_t transient = 0;      // [range][2][transient_bytes]
+    int64_t transient_bytes = 0;
+    int64_t suffix_gradients = 0;  // [2][suffix_gradient_bytes]
+    int64_t suffix_gradient_bytes = 0;
+    int64_t losses = 0;      // [rows]
+    int64_t leaf_slots = 0;  // [slots][leaf_bytes]
+    int64_t leaf_bytes = 0;
+    int64_t bytes = 0;  // of all of it
+
+    std::vector<float*> gradients, loss_sums;  // the roots' pointers of the current step
+
+    bool is_for(bool training_, int shards_, ShardRange range_, std::span<const int64_t> all_sizes) const;
+};
+
+/// Training: `sizes` has one entry for each of the `shards`; a leaf of the prefix has `leaf_elements` floats.
+StepPlan plan_training(const Model& model, const MemoryPlan& memory, const Backend& backend, int shards,
+                       ShardRange range, std::span<const int64_t> sizes, int64_t leaf_elements);
+/// Evaluation of `rows` samples.
+StepPlan plan_evaluation(const Model& model, const MemoryPlan& memory, const Backend& backend, int rows);
+
+}  // namespace lockstep

@@ -1,0 +1,161 @@
+#include "optim/update.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/fixed_math.hpp"
+
+namespace lockstep {
+namespace {
+
+struct OptimizerRow {
+    const char* name;
+    OptimizerKind kind;
+    bool decoupled_decay;
+    std::array<const char*, 2> slots;  // null: no such slot
+};
+
+constexpr std::array<OptimizerRow, 5> kOptimizers{{
+    {"sgd", OptimizerKind::kSgd, false, {nullptr, nullptr}},
+    {"momentum", OptimizerKind::kMomentum, false, {"momentum", nullptr}},
+    {"nesterov", OptimizerKind::kNesterov, false, {"momentum", nullptr}},
+    {"adam", OptimizerKind::kAdam, false, {"m", "v"}},
+    {"adamw", OptimizerKind::kAdamW, true, {"m", "v"}},
+}};
+
+const OptimizerRow& row_of(OptimizerKind kind) {
+    return *std::find_if(kOptimizers.begin(), kOptimizers.end(),
+                         [&](const OptimizerRow& row) { return row.kind == kind; });
+}
+
+OptimizerKind kind_of(const std::string& name) {
+    for (const OptimizerRow& row : kOptimizers) {
+        if (name == row.name) return row.kind;
+    }
+    std::string known;
+    for (const OptimizerRow& row : kOptimizers) known += (known.empty() ? "" : ", ") + std::string(row.name);
+    fail(ErrorKind::kUsage, "optimizer.name: \"{}\" is not one of {}", name, known);
+}
+
+/// 1 - beta^u in fp64, rounded once: Adam's bias correction.
+float bias_correction(double beta, int64_t update) {
+    return static_cast<float>(1.0 - power_int_fixed(beta, static_cast<unsigned long long>(update)));
+}
+
+}  // namespace
+
+Update::Update(const OptimizerSpec& spec, std::vector<UpdateTensor> tensors, int64_t flat_elements, Backend& backend)
+    : spec_(spec),
+      kind_(kind_of(spec.name)),
+      tensors_(std::move(tensors)),
+      flat_elements_(flat_elements),
+      backend_(backend) {
+    if (spec_.decay != "all" && spec_.decay != "weights") {
+        fail(ErrorKind::kUsage, "optimizer.decay: \"{}\" is not one of all, weights", spec_.decay);
+    }
+    const auto bytes = static_cast<std::size_t>(flat_elements_) * sizeof(float);
+    for (std::size_t s = 0; s < 2; ++s) {
+        if (row_of(kind_).slots[s] != nullptr) state_[s] = backend_.allocate(bytes);
+    }
+    if (spec_.report_norm || spec_.clip_norm > 0) {
+        for (const UpdateTensor& tensor : tensors_) {
+            row_ranges_.emplace_back();
+            if (tensor.file_columns.empty()) continue;
+            file_order_count_ = std::max(file_order_count_, tensor.count);
+            const auto rows = tensor.count / static_cast<int64_t>(tensor.file_columns.size());
+            row_ranges_.back() = backend_.split_items(static_cast<int>(rows));
+        }
+        if (file_order_count_ > 0) {
+            file_order_ = backend_.allocate(static_cast<std::size_t>(2 * file_order_count_) * sizeof(float));
+        }
+    }
+}
+
+UpdateResult Update::apply(const float* gradient, float loss_sum, int64_t b, int64_t u, float lr, double lr_double,
+                           float* weights) {
+    UpdateResult result;
+    // G is finite exactly where g = G / b is, so the check needs no division. Gaps between tensors hold zeros.
+    if (!std::isfinite(loss_sum) || !backend_.all_finite(backend_.main(), flat_elements_, gradient)) {
+        result.finite = false;
+        return result;
+    }
+    UpdateParams params;
+    params.kind = kind_;
+    params.divisor = spec_.average ? static_cast<float>(b) : 1.0F;
+    params.lr = lr;
+    params.momentum = static_cast<float>(spec_.momentum);
+    params.beta1 = static_cast<float>(spec_.beta1);
+    params.beta2 = static_cast<float>(spec_.beta2);
+    params.one_minus_beta1 = static_cast<float>(1.0 - spec_.beta1);
+    params.one_minus_beta2 = static_cast<float>(1.0 - spec_.beta2);
+    params.correction1 = bias_correction(spec_.beta1, u);
+    params.correction2 = bias_correction(spec_.beta2, u);
+    params.epsilon = static_cast<float>(spec_.epsilon);
+    if (spec_.report_norm || spec_.clip_norm > 0) {
+        const float norm = gradient_norm(gradient, weights, params.divisor);
+        const auto limit = static_cast<float>(spec_.clip_norm);
+        params.clip_active = spec_.clip_norm > 0 && norm > limit;
+        if (params.clip_active) params.clip = limit / norm;
+        result.grad_norm = norm;
+    }
+    const bool decoupled = row_of(kind_).decoupled_decay;
+    for (const UpdateTensor& tensor : tensors_) {
+        const double decay = decays(tensor) ? spec_.weight_decay : 0.0;
+        params.l2 = decays(tensor) ? static_cast<float>(spec_.l2) : 0.0F;
+        params.weight_decay = decoupled ? 0.0F : static_cast<float>(decay);
+        params.decay_factor = decoupled ? static_cast<float>(1.0 - lr_double * decay) : 1.0F;
+        const auto slot = [&](std::size_t s) { return state_[s] ? state_[s]->floats() + tensor.offset : nullptr; };
+        backend_.update(backend_.main(), params, tensor.count, gradient + tensor.offset, weights + tensor.offset,
+                        slot(0), slot(1));
+    }
+    return result;
+}
+
+std::vector<Update::Slot> Update::slots() {
+    std::vector<Slot> slots;
+    for (std::size_t s = 0; s < 2; ++s) {
+        if (state_[s]) slots.push_back({row_of(kind_).slots[s], state_[s]->floats()});
+    }
+    return slots;
+}
+
+/// Tensors are added in model order in fp64; the root is rounded to fp32 once.
+float Update::gradient_norm(const float* gradient, const float* weights, float divisor) {
+    double sum = 0;
+    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+        const UpdateTensor& tensor = tensors_[t];
+        const float l2 = decays(tensor) ? static_cast<float>(spec_.l2) : 0.0F;
+        const float* const g = gradient + tensor.offset;
+        const float* const w = weights + tensor.offset;
+        sum += tensor.file_columns.empty() ? backend_.square_sum(backend_.main(), tensor.count, g, w, divisor, l2)
+                                           : file_order_square_sum(t, g, w, divisor, l2);
+    }
+    return static_cast<float>(std::sqrt(sum));
+}
+
+/// The sum's blocks and chains are numbered by the file's elements, so a tensor with turned columns is put into that
+/// order first. One row of such a tensor fits the first-level cache; the rows are shared out over the device's streams.
+double Update::file_order_square_sum(std::size_t t, const float* gradient, const float* weights, float divisor,
+                                     float l2) {
+    const UpdateTensor& tensor = tensors_[t];
+    const auto width = static_cast<int64_t>(tensor.file_columns.size());
+    float* const turned_gradient = file_order_->floats();
+    float* const turned_weights = turned_gradient + file_order_count_;
+    const auto turn = [&](const float* from, float* to) {
+        for (std::size_t j = 0; j < tensor.file_columns.size(); ++j) to[j] = from[tensor.file_columns[j]];
+    };
+    const std::vector<ShardRange>& ranges = row_ranges_[t];
+    backend_.for_each_range(ranges, [&](Stream&, int i) {
+        const ShardRange range = ranges[static_cast<std::size_t>(i)];
+        for (int64_t row = range.begin; row < range.end; ++row) {
+            turn(gradient + row * width, turned_gradient + row * width);
+            if (l2 != 0) turn(weights + row * width, turned_weights + row * width);
+        }
+    });
+    return backend_.square_sum(backend_.main(), tensor.count, turned_gradient, turned_weights, divisor, l2);
+}
+
+}  // namespace lockstep
