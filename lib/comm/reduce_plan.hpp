@@ -18,7 +18,7 @@ enum class ReduceMethod {
 };
 
 /// One thing a rank does, in order. Elements are of one bucket: [begin, end). Sends and receives with equal `phase` are under
-/// way together; a phase begins when the one before is done.
+/// way together; a phase begins when the one before is done. Additions have phases of their own and run in order.
 struct ReduceStep {
     enum class Kind { kSend, kReceive, kAdd, kCopy } kind;
     int phase;
@@ -28,14 +28,21 @@ struct ReduceStep {
     int into;           // buffer written: kReceive, kAdd, kCopy
     int right;          // kAdd: into = from + right (from is left)
 };
-// Buffers: 0 … R-1 are the rank's roots, the total ends in buffer 0; R and up are scratch of the size that `scratch` says.
+// Buffers: 0 … R-1 are the rank's roots, the total ends in buffer 0; max(R, 1) and up are scratch of the size that `scratch` says.
+
+/// The elements of the bucket that a scratch buffer has room for.
+struct ScratchExtent {
+    int64_t begin;
+    int64_t end;
+};
 
 struct ReducePlan {
     ReduceMethod method = ReduceMethod::kAlone;
     int rank = 0;
     int world = 1;
     int roots = 1;                // partial sums that this rank holds (0 for an idle rank or only empty shards)
-    int buffers = 1;              // buffers in all
+    int buffers = 1;              // buffers in all: max(roots, 1) + scratch.size()
+    std::vector<ScratchExtent> scratch;
     std::vector<ReduceStep> steps;
     int phases = 0;
     int64_t bytes_sent = 0;       // of gradient elements (the lead is not counted)
@@ -44,7 +51,7 @@ struct ReducePlan {
 
 /// The plan of `rank` for a bucket of `elements` floats of which the first `lead` are no gradients (loss and flags that ride
 /// along: always in the same segment as the first gradient element, and not counted). `sizes`: samples of each of the V shards in
-/// this step (which nodes are empty). `small_bytes`: reduce.small_kib in bytes.
+/// this step (which nodes are empty; at least one is not). `small_bytes`: reduce.small_kib in bytes, of gradients.
 ReducePlan make_reduce_plan(int shards, int rank, int world, std::span<const int64_t> sizes, int64_t elements, int64_t lead,
                             int64_t small_bytes);
 
@@ -56,7 +63,8 @@ struct Bucket {
 };
 
 /// Cuts [0, elements) into pieces of at most bucket_bytes, in the order in which backward finishes them (from the end).
-/// Bucket sizes are whole multiples of 16 elements, except the one that ends at `elements`.
+/// Bucket sizes are whole multiples of 16 elements, except the one that ends at `elements`. No elements: one empty bucket, which
+/// carries the lead.
 std::vector<Bucket> make_buckets(int64_t elements, int64_t bucket_bytes);
 
 /// What a ring all-reduce would send per rank: ceil(2 (W-1) S / W) for S gradient bytes.

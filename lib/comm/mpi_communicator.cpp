@@ -1,0 +1,205 @@
+// MPI calls come from one thread of each rank. Nothing here blocks: every wait is a loop over MPI_Test with a deadline,
+// since a blocking call on a dead peer never returns.
+#include "comm/mpi_communicator.hpp"
+
+#include <mpi.h>
+
+#include <array>
+#include <climits>
+#include <cstdlib>
+#include <deque>
+#include <exception>
+
+#include "comm/patience.hpp"
+#include "comm/peer_collectives.hpp"
+#include "core/error.hpp"
+
+namespace lockstep {
+namespace {
+
+std::string text_of(int code) {
+    std::array<char, MPI_MAX_ERROR_STRING> text{};
+    int length = 0;
+    MPI_Error_string(code, text.data(), &length);
+    return {text.data(), static_cast<std::size_t>(length)};
+}
+
+void check(int code, const char* operation) {
+    if (code != MPI_SUCCESS) fail(ErrorKind::kRuntime, "{} failed: {}", operation, text_of(code));
+}
+
+void check(int code, const char* operation, int peer) {
+    if (code != MPI_SUCCESS) fail(ErrorKind::kRuntime, "{} rank {} failed: {}", operation, peer, text_of(code));
+}
+
+class MpiRequest final : public Request {
+  public:
+    bool test() override {
+        if (handle_ == MPI_REQUEST_NULL) return true;
+        int done = 0;
+        MPI_Status status;
+        check(MPI_Test(&handle_, &done, &status), receives_ ? "receiving from" : "sending to", peer_);
+        if (done == 0) return false;
+        if (receives_) check_length(status);
+        return true;
+    }
+    bool idle() const { return handle_ == MPI_REQUEST_NULL; }
+    MPI_Request* begin(int peer, bool receives, int bytes) {
+        peer_ = peer;
+        receives_ = receives;
+        bytes_ = bytes;
+        return &handle_;
+    }
+
+  private:
+    void check_length(const MPI_Status& status) const {
+        int bytes = 0;
+        MPI_Get_count(&status, MPI_BYTE, &bytes);
+        if (bytes != bytes_) {
+            fail(ErrorKind::kRuntime, "rank {} sent {} bytes where {} are expected (tag {})", peer_, bytes, bytes_,
+                 status.MPI_TAG);
+        }
+    }
+
+    MPI_Request handle_ = MPI_REQUEST_NULL;
+    int peer_ = 0;
+    int bytes_ = 0;
+    bool receives_ = false;
+};
+
+class MpiCommunicator final : public PeerCommunicator {
+  public:
+    MpiCommunicator(int& argc, char**& argv) : unwinding_(std::uncaught_exceptions()), slots_(kSlots) {
+        int initialized = 0;
+        check(MPI_Initialized(&initialized), "MPI_Initialized");
+        if (initialized == 0) {
+            int provided = 0;
+            check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+            finalizes_ = true;
+        }
+        check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+        check(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
+        check(MPI_Comm_dup(MPI_COMM_WORLD, &announcements_), "MPI_Comm_dup");
+        check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+        check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+        MPI_Comm host = MPI_COMM_NULL;
+        check(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
+        check(MPI_Comm_rank(host, &local_rank_), "MPI_Comm_rank");
+        check(MPI_Comm_size(host, &local_size_), "MPI_Comm_size");
+        MPI_Comm_free(&host);
+        heard_.assign(static_cast<std::size_t>(size_), kSilent);
+    }
+
+    // While unwinding the others may be anywhere: MPI_Finalize would wait for them, and hide the error from people.
+    ~MpiCommunicator() override {
+        if (std::uncaught_exceptions() > unwinding_) return;
+        hear();
+        MPI_Comm_free(&announcements_);
+        MPI_Comm_free(&comm_);
+        if (finalizes_) MPI_Finalize();
+    }
+    MpiCommunicator(const MpiCommunicator&) = delete;
+    MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+
+    int rank() const override { return rank_; }
+    int size() const override { return size_; }
+    int local_rank() const override { return local_rank_; }
+    int local_size() const override { return local_size_; }
+
+    Request& send(int slot, int to, int tag, std::span<const std::byte> bytes) override {
+        MpiRequest& request = claim(slot, to, bytes.size(), "sent to");
+        const int count = static_cast<int>(bytes.size());
+        check(MPI_Isend(bytes.data(), count, MPI_BYTE, to, tag, comm_, request.begin(to, false, count)), "sending to",
+              to);
+        return request;
+    }
+
+    Request& receive(int slot, int from, int tag, std::span<std::byte> bytes) override {
+        MpiRequest& request = claim(slot, from, bytes.size(), "awaited from");
+        const int count = static_cast<int>(bytes.size());
+        check(MPI_Irecv(bytes.data(), count, MPI_BYTE, from, tag, comm_, request.begin(from, true, count)),
+              "receiving from", from);
+        return request;
+    }
+
+    void all_reduce_native(std::span<float> values) override {
+        for (constexpr std::size_t piece = std::size_t{1} << 28; !values.empty();) {
+            const std::span<float> now = values.first(std::min(piece, values.size()));
+            values = values.subspan(now.size());
+            MPI_Request handle = MPI_REQUEST_NULL;
+            check(MPI_Iallreduce(MPI_IN_PLACE, now.data(), static_cast<int>(now.size()), MPI_FLOAT, MPI_SUM, comm_,
+                                 &handle),
+                  "MPI_Iallreduce");
+            Patience patience(*this);
+            for (int done = 0; done == 0;) {
+                check(MPI_Test(&handle, &done, MPI_STATUS_IGNORE), "MPI_Iallreduce");
+                if (done == 0) patience.pause(kNobody);
+            }
+        }
+    }
+
+    [[noreturn]] void abort(int code) override {
+        MPI_Abort(MPI_COMM_WORLD, code);
+        std::_Exit(code);
+    }
+
+  protected:
+    void announce_wait(int peer, bool first) override {
+        hear();
+        if (first) std::fill(heard_.begin(), heard_.end(), kSilent);
+        const int* told = &told_.emplace_back(peer);
+        for (int rank = 0; rank < size_; ++rank) {
+            if (rank == rank_) continue;
+            MPI_Request handle = MPI_REQUEST_NULL;
+            check(MPI_Isend(told, 1, MPI_INT, rank, 0, announcements_, &handle), "sending to", rank);
+            MPI_Request_free(&handle);  // nobody has to listen
+        }
+    }
+    int announced_wait(int rank) override {
+        hear();
+        return heard_[static_cast<std::size_t>(rank)];
+    }
+
+  private:
+    MpiRequest& claim(int slot, int peer, std::size_t bytes, const char* what) {
+        if (bytes > INT_MAX) {
+            fail(ErrorKind::kRuntime, "a message of {} bytes {} rank {}: at most {} (lower reduce.bucket_kib)", bytes,
+                 what, peer, INT_MAX);
+        }
+        MpiRequest& request = slots_.at(static_cast<std::size_t>(slot));
+        if (!request.idle()) fail(ErrorKind::kRuntime, "request slot {} is still in use", slot);
+        return request;
+    }
+
+    void hear() {
+        for (;;) {
+            int there = 0;
+            MPI_Status status;
+            check(MPI_Iprobe(MPI_ANY_SOURCE, 0, announcements_, &there, &status), "MPI_Iprobe");
+            if (there == 0) return;
+            int& heard = heard_[static_cast<std::size_t>(status.MPI_SOURCE)];
+            check(MPI_Recv(&heard, 1, MPI_INT, status.MPI_SOURCE, 0, announcements_, MPI_STATUS_IGNORE),
+                  "receiving from", status.MPI_SOURCE);
+        }
+    }
+
+    int unwinding_;
+    bool finalizes_ = false;
+    MPI_Comm comm_ = MPI_COMM_NULL;
+    MPI_Comm announcements_ = MPI_COMM_NULL;
+    int rank_ = 0;
+    int size_ = 1;
+    int local_rank_ = 0;
+    int local_size_ = 1;
+    std::vector<MpiRequest> slots_;
+    std::deque<int> told_;    // in flight for as long as it takes: never freed
+    std::vector<int> heard_;  // the rank that each rank said to wait for
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_mpi_communicator(int& argc, char**& argv) {
+    return std::make_unique<MpiCommunicator>(argc, argv);
+}
+
+}  // namespace lockstep
