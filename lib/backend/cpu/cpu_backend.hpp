@@ -16,7 +16,8 @@ struct CpuOptions {
     int threads = 1;
 };
 
-/// Throws kUsage where the machine lacks the instruction set asked for, or a CPU without FMA (naming "scalar" as the way out).
+/// Throws kUsage where the machine lacks the instruction set asked for, or a CPU without FMA (naming "scalar" as the
+/// way out).
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options);
 
 /// Targets that this machine can run, "scalar" included: what tests loop over.

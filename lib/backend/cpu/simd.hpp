@@ -19,6 +19,24 @@
 #define LOCKSTEP_SIMD 0
 #endif
 
+// A kernel's lambda: compiled for the target like the function around it (a pragma does not reach it with clang), and a
+// part of its loop.
+#undef LOCKSTEP_LAMBDA
+#define LOCKSTEP_LAMBDA HWY_ATTR __attribute__((always_inline))
+
+// Register tiles are arrays of vectors: their loops must be gone before registers are assigned.
+#undef LOCKSTEP_UNROLL
+#define LOCKSTEP_UNROLL _Pragma("GCC unroll 16")
+
+// The table of this name that an instruction set's namespace holds, or the scalar one; for HWY_ONCE parts.
+#undef LOCKSTEP_PICK_TABLE
+#if HWY_TARGETS & HWY_NEON
+#define LOCKSTEP_PICK_TABLE(isa, table, scalar) ((isa) == Isa::kNeon ? N_NEON::table : (scalar))
+#else
+#define LOCKSTEP_PICK_TABLE(isa, table, scalar) \
+    ((isa) == Isa::kAvx512 ? N_AVX3::table : (isa) == Isa::kAvx2 ? N_AVX2::table : (scalar))
+#endif
+
 #if LOCKSTEP_SIMD
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::HWY_NAMESPACE {
@@ -62,6 +80,14 @@ HWY_INLINE void store(FloatVec v, float* p, int64_t n) {
 #else
     hn::BlendedStore(v, hn::FirstN(d, static_cast<std::size_t>(n)), d, p);
 #endif
+}
+
+/// body(i, lanes) for every vector of [0, n): lanes is kLanes (a constant, once inlined) but for the last.
+template <class Body>
+HWY_INLINE void for_each_vector(int64_t n, Body body) {
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) body(i, int64_t{kLanes});
+    if (i < n) body(i, n - i);
 }
 
 }  // namespace lockstep::HWY_NAMESPACE

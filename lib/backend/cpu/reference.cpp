@@ -1,0 +1,166 @@
+#include "backend/cpu/reference.hpp"
+
+#include <array>
+#include <cmath>
+
+#include "core/fixed_math.hpp"
+
+namespace lockstep::reference {
+namespace {
+
+/// 16 chains to one value: i + (i+8), then +4, +2, +1.
+template <class T>
+T fold_chains(std::array<T, 16>& chains) {
+    for (std::size_t width = 8; width > 0; width /= 2) {
+        for (std::size_t i = 0; i < width; ++i) chains[i] = chains[i] + chains[i + width];
+    }
+    return chains[0];
+}
+
+struct SoftmaxRow {
+    float maximum;
+    float sum;
+};
+
+/// Writes e to `exponentials` unless it is null.
+SoftmaxRow softmax_row(int classes, const float* z, float* exponentials) {
+    float maximum = z[0];
+    for (int c = 1; c < classes; ++c) maximum = z[c] > maximum ? z[c] : maximum;
+    std::array<float, 16> chains{};
+    for (int c = 0; c < classes; ++c) {
+        const float e = exp_fixed(z[c] - maximum);
+        float& chain = chains[static_cast<std::size_t>(c % 16)];
+        chain = chain + e;
+        if (exponentials != nullptr) exponentials[c] = e;
+    }
+    return {maximum, fold_chains(chains)};
+}
+
+float scaled_gradient(float total, float w, float divisor, float l2) {
+    float g = divisor == 1.0F ? total : total / divisor;
+    if (l2 != 0.0F) g = std::fma(l2, w, g);
+    return g;
+}
+
+void update_element(const UpdateParams& p, float total, float& w, float* slot0, float* slot1) {
+    float g = scaled_gradient(total, w, p.divisor, p.l2);
+    if (p.clip_active) g = g * p.clip;
+    if (p.weight_decay != 0.0F && p.kind != OptimizerKind::kAdamW) g = std::fma(p.weight_decay, w, g);
+    switch (p.kind) {
+        case OptimizerKind::kSgd:
+            w = std::fma(-p.lr, g, w);
+            return;
+        case OptimizerKind::kMomentum:
+            *slot0 = std::fma(p.momentum, *slot0, g);
+            w = std::fma(-p.lr, *slot0, w);
+            return;
+        case OptimizerKind::kNesterov:
+            *slot0 = std::fma(p.momentum, *slot0, g);
+            w = std::fma(-p.lr, std::fma(p.momentum, *slot0, g), w);
+            return;
+        case OptimizerKind::kAdamW:
+            w = w * p.decay_factor;
+            [[fallthrough]];
+        case OptimizerKind::kAdam:
+            *slot0 = std::fma(p.beta1, *slot0, p.one_minus_beta1 * g);
+            *slot1 = std::fma(p.beta2, *slot1, p.one_minus_beta2 * (g * g));
+            const float direction = (*slot0 / p.correction1) / (std::sqrt(*slot1 / p.correction2) + p.epsilon);
+            w = std::fma(-p.lr, direction, w);
+            return;
+    }
+}
+
+}  // namespace
+
+void relu(int64_t n, const float* x, float* y) {
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] <= 0.0F ? 0.0F : x[i];
+}
+
+void relu_backward(int64_t n, const float* y, float* dy) {
+    for (int64_t i = 0; i < n; ++i) dy[i] = y[i] > 0.0F ? dy[i] : 0.0F;
+}
+
+void add(int64_t n, const float* left, const float* right, float* dst) {
+    for (int64_t i = 0; i < n; ++i) dst[i] = left[i] + right[i];
+}
+
+bool all_finite(int64_t n, const float* x) {
+    for (int64_t i = 0; i < n; ++i) {
+        if (!std::isfinite(x[i])) return false;
+    }
+    return true;
+}
+
+void fold_rows(const FoldProgram& fold, int columns, int begin, int end, const float* x, std::span<float* const> out) {
+    for (int c = begin; c < end; ++c) {
+        std::array<float, kMaxFoldStack> stack;
+        std::size_t top = 0;
+        for (const FoldProgram::Leaf& leaf : fold.leaves) {
+            float sum = 0.0F;
+            for (int r = leaf.begin; r < leaf.end; ++r) sum = sum + x[int64_t{r} * columns + c];
+            stack[top++] = sum;
+            for (int i = 0; i < leaf.adds; ++i) {
+                --top;
+                stack[top - 1] = stack[top - 1] + stack[top];
+            }
+            if (leaf.root >= 0) out[static_cast<std::size_t>(leaf.root)][c] = stack[--top];
+        }
+    }
+}
+
+void softmax_cross_entropy(int rows, int classes, const float* logits, const int32_t* labels, float* loss,
+                           float* dlogits) {
+    for (int r = 0; r < rows; ++r) {
+        const float* z = logits + int64_t{r} * classes;
+        float* dz = dlogits == nullptr ? nullptr : dlogits + int64_t{r} * classes;
+        const float at_label = z[labels[r]];  // read first: dlogits may be logits
+        const SoftmaxRow row = softmax_row(classes, z, dz);
+        loss[r] = log_fixed(row.sum) - (at_label - row.maximum);
+        if (dz == nullptr) continue;
+        for (int c = 0; c < classes; ++c) dz[c] = dz[c] / row.sum;
+        dz[labels[r]] = dz[labels[r]] - 1.0F;
+    }
+}
+
+void softmax(int rows, int classes, const float* logits, float* probabilities) {
+    for (int r = 0; r < rows; ++r) {
+        float* p = probabilities + int64_t{r} * classes;
+        const SoftmaxRow row = softmax_row(classes, logits + int64_t{r} * classes, p);
+        for (int c = 0; c < classes; ++c) p[c] = p[c] / row.sum;
+    }
+}
+
+void dropout_row(const DropoutMask& mask, int64_t position, int64_t first, int64_t count, const float* x, float* y) {
+    const auto at = static_cast<uint64_t>(position);
+    for (int64_t i = 0; i < count; ++i) {
+        const auto element = static_cast<uint64_t>(first + i);
+        const uint64_t block = element / 4;
+        const PhiloxCounter counter = {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
+                                       static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32)};
+        const uint32_t bits = philox4x32(counter, mask.key)[element % 4];
+        y[i] = bits >= mask.threshold ? x[i] * mask.scale : 0.0F;
+    }
+}
+
+void block_square_sums(int64_t n, const float* gradient, const float* w, float divisor, float l2, double* sums) {
+    for (int64_t begin = 0; begin < n; begin += kSquareBlock) {
+        const int64_t end = begin + kSquareBlock < n ? begin + kSquareBlock : n;
+        std::array<double, 16> chains{};
+        for (int64_t i = begin; i < end; ++i) {
+            const double g = scaled_gradient(gradient[i], w[i], divisor, l2);
+            double& chain = chains[static_cast<std::size_t>(i % 16)];
+            chain = std::fma(g, g, chain);
+        }
+        *sums++ = fold_chains(chains);
+    }
+}
+
+void update(const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0, float* slot1) {
+    const bool has_slot0 = params.kind != OptimizerKind::kSgd;
+    const bool has_slot1 = params.kind == OptimizerKind::kAdam || params.kind == OptimizerKind::kAdamW;
+    for (int64_t i = 0; i < n; ++i) {
+        update_element(params, gradient[i], w[i], has_slot0 ? slot0 + i : nullptr, has_slot1 ? slot1 + i : nullptr);
+    }
+}
+
+}  // namespace lockstep::reference
