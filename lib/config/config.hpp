@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
+
 namespace lockstep {
 
 /// `data.train` and `data.test`: a table of paths (idx: images, labels) or a list of paths (other formats). Absolute.
@@ -125,22 +127,29 @@ struct LoadedConfig {
     std::string name;                   // of the run: the stem of the last file, for runs/<name>-<time>
 };
 
-struct ConfigSources {
-    std::vector<std::string> files;                            // in order
-    std::vector<std::pair<std::string, std::string>> environment;  // NAME, value: the LOCKSTEP_ variables
-    std::vector<std::string> sets;                             // "a.b=v"
-    std::string directory;                                     // that relative paths of variables and --set start at
+/// Faults of a config: what() has one line per fault, each with its position, and is printed as it is.
+class ConfigError : public Error {
+  public:
+    explicit ConfigError(const std::string& lines) : Error(ErrorKind::kUsage, lines) {}
 };
 
-/// Layers the sources, checks types, ranges, choices and pairs. Throws Error(kUsage) whose message has one line per fault, all
-/// faults at once, each with file:line:column and the full key.
+struct ConfigSources {
+    std::vector<std::string> files;                                // in order
+    std::vector<std::pair<std::string, std::string>> environment;  // NAME, value: the LOCKSTEP_ variables
+    std::vector<std::string> sets;                                 // "a.b=v"
+    std::string directory;  // that relative paths of variables and --set start at
+};
+
+/// Layers the sources, checks types, ranges, choices and pairs. Throws ConfigError, an Error(kUsage) whose message has
+/// one line per fault, all faults at once, each with file:line:column and the full key.
 LoadedConfig load_config(const ConfigSources& sources);
 
 /// The LOCKSTEP_ variables of this process (but LOCKSTEP_DEBUG_*). The one place that reads the environment.
 std::vector<std::pair<std::string, std::string>> config_environment();
 std::optional<std::string> environment_variable(const char* name);  // for launcher detection, NO_COLOR, …
 
-/// TOML that loads again to the same Config: every key in force, as set, with its unit and origin as a comment if asked for.
+/// TOML that loads again to the same Config: every key in force, as set, with its unit and origin as a comment if asked
+/// for.
 std::string config_to_toml(const Config& config, const Origins* origins = nullptr);
 std::string config_to_json(const Config& config);  // one object, nested as the TOML; for state.json and --json
 

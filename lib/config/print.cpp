@@ -1,0 +1,79 @@
+// A config as TOML, as JSON, and beside another one.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/key.hpp"
+
+namespace lockstep {
+namespace {
+
+/// The rows of a section that are in force; every section of the table has keys of its own.
+std::vector<const Key*> keys_in_force(const Section& section, const Config& config) {
+    std::vector<const Key*> keys;
+    for (const Key& key : config_keys()) {
+        if (section_of(key) == section.name && in_force(key, config)) keys.push_back(&key);
+    }
+    return keys;
+}
+
+std::string comment_of(const Key& key, const Origins& origins) {
+    const auto origin = origins.find(std::string(key.name));
+    std::string comment(key.unit);
+    if (origin != origins.end()) comment += (comment.empty() ? "" : "; ") + one_line(origin->second);
+    return comment;
+}
+
+}  // namespace
+
+std::string config_to_toml(const Config& config, const Origins* origins) {
+    constexpr size_t kWidest = 48;  // comments line up behind shorter lines only
+    std::string out;
+    for (const Section& section : config_sections()) {
+        const std::vector<const Key*> keys = keys_in_force(section, config);
+        if (!section.name.empty()) out += fmt::format("\n[{}]\n", section.name);
+        std::vector<std::string> lines;
+        size_t width = 0;
+        for (const Key* key : keys) {
+            lines.push_back(fmt::format("{} = {}", name_in_section(*key), toml_text(key->field.get(config))));
+            if (lines.back().size() <= kWidest) width = std::max(width, lines.back().size());
+        }
+        for (size_t i = 0; i < keys.size(); ++i) {
+            const std::string comment = origins == nullptr ? "" : comment_of(*keys[i], *origins);
+            out += comment.empty() ? lines[i] + "\n" : fmt::format("{:<{}}  # {}\n", lines[i], width, comment);
+        }
+    }
+    return out;
+}
+
+std::string config_to_json(const Config& config) {
+    std::vector<std::string> members;
+    for (const Section& section : config_sections()) {
+        std::vector<std::string> entries;
+        for (const Key* key : keys_in_force(section, config)) {
+            entries.push_back(fmt::format("{}: {}", quoted(name_in_section(*key)), json_text(key->field.get(config))));
+        }
+        if (section.name.empty()) {
+            members.insert(members.end(), entries.begin(), entries.end());
+        } else {
+            members.push_back(fmt::format("{}: {{{}}}", quoted(section.name), fmt::join(entries, ", ")));
+        }
+    }
+    return fmt::format("{{{}}}", fmt::join(members, ", "));
+}
+
+std::vector<KeyDifference> config_differences(const Config& left, const Config& right) {
+    const bool native = left.reduce.algorithm == "native" || right.reduce.algorithm == "native";
+    std::vector<KeyDifference> differences;
+    for (const Key& key : config_keys()) {
+        const Value a = key.field.get(left), b = key.field.get(right);
+        if (a == b) continue;
+        // MPI's all-reduce may add in another order when the message has another size.
+        const bool message_size = key.name == "reduce.bucket_kib" || key.name == "reduce.small_kib";
+        differences.push_back({std::string(key.name), toml_text(a), toml_text(b),
+                               native && message_size ? KeyEffect::kBits : key.effect});
+    }
+    return differences;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,100 @@
+#include "config/rules.hpp"
+
+#include <fmt/format.h>
+
+#include "config/key.hpp"
+#include "config/read_value.hpp"
+
+namespace lockstep {
+namespace {
+
+class Checker {
+  public:
+    Checker(const Config& config, const Origins& origins, const std::set<std::string>& broken)
+        : config_(config), origins_(origins), broken_(broken) {}
+
+    void check_built() {
+        for (const Key& key : config_keys()) {
+            const Value value = key.field.get(config_);
+            if (is_built(key, value)) continue;
+            std::vector<std::string_view> built;
+            for (const std::string_view choice : choices_of(key)) {
+                if (is_built(key, std::string(choice))) built.push_back(choice);
+            }
+            const std::string legal = built.empty() ? toml_text(default_of(key)) : join(built);
+            add(key.name, fmt::format("{} = {} is not built yet; it can be {}", key.name, toml_text(value), legal));
+        }
+    }
+
+    void check_length() {
+        if (!config_.train.epochs && !config_.train.steps && !is_broken("train.steps")) {
+            add("train.epochs", "train.epochs, train.steps: neither is set; set exactly one");
+        }
+    }
+
+    void check_data() {
+        const Config::Data& data = config_.data;
+        if (data.format == "idx") {
+            if (data.train.empty()) {
+                add("data.train",
+                    "data.train: not set; idx needs { images = \"…\", labels = \"…\" } (or data.format = "
+                    "\"synthetic\")");
+            }
+            check_idx("data.train", data.train);
+            check_idx("data.test", data.test);
+        }
+        check_channels("data.mean", data.mean.size());
+        check_channels("data.std", data.std.size());
+        if (data.mean.size() > 1 && data.std.size() > 1 && data.mean.size() != data.std.size()) {
+            add("data.std", fmt::format("data.std must have as many values as data.mean, got {} and {}",
+                                        data.std.size(), data.mean.size()));
+        }
+    }
+
+    std::vector<std::string> faults() && { return std::move(faults_); }
+
+  private:
+    bool is_broken(std::string_view key) const { return broken_.contains(std::string(key)); }
+
+    void add(std::string_view key, const std::string& text) {
+        if (is_broken(key)) return;
+        const auto origin = origins_.find(std::string(key));
+        const bool set = origin != origins_.end() && origin->second != "default";
+        faults_.push_back(set ? origin->second + ": " + text : text);
+    }
+
+    void check_idx(std::string_view key, const DataPaths& paths) {
+        if (paths.empty()) return;
+        if (!paths.paths.empty()) {
+            add(key, fmt::format("{}: idx needs {{ images = \"…\", labels = \"…\" }}, got {}", key, toml_text(paths)));
+        } else if (paths.images.empty() || paths.labels.empty()) {
+            add(key, fmt::format("{}: {} is missing; idx needs images and labels", key,
+                                 paths.images.empty() ? "images" : "labels"));
+        }
+    }
+
+    void check_channels(std::string_view key, size_t count) {
+        const std::vector<int64_t>& shape = config_.data.shape;
+        if (count == 1 || shape.empty() || static_cast<int64_t>(count) == shape[2]) return;
+        add(key,
+            fmt::format("{} must have one value or one per channel (data.shape has {}), got {}", key, shape[2], count));
+    }
+
+    const Config& config_;
+    const Origins& origins_;
+    const std::set<std::string>& broken_;
+    std::vector<std::string> faults_;
+};
+
+}  // namespace
+
+std::vector<std::string> check_rules(const Config& config, const Origins& origins,
+                                     const std::set<std::string>& broken) {
+    Checker checker(config, origins, broken);
+    checker.check_length();
+    checker.check_data();
+    checker.check_built();
+    return std::move(checker).faults();
+}
+
+}  // namespace lockstep

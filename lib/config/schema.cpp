@@ -1,0 +1,103 @@
+// The key table as a JSON Schema, for editors that check and complete TOML.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "config/key.hpp"
+#include "config/read_value.hpp"
+
+namespace lockstep {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json scalar(const Key& key, const char* type) {
+    json schema{{"type", type}};
+    const auto limit = [&](double value) {
+        return value == std::floor(value) && std::abs(value) < 1e15 ? json(static_cast<int64_t>(value)) : json(value);
+    };
+    if (std::isfinite(key.range.least))
+        schema[key.range.above ? "exclusiveMinimum" : "minimum"] = limit(key.range.least);
+    if (std::isfinite(key.range.most)) schema[key.range.below ? "exclusiveMaximum" : "maximum"] = limit(key.range.most);
+    return schema;
+}
+
+json list(const Key& key, const char* type) {
+    json schema{{"type", "array"}, {"items", scalar(key, type)}};
+    const bool may_be_empty = json_text(default_of(key)) == "[]";
+    if (key.least_entries > 0 && !may_be_empty) schema["minItems"] = key.least_entries;
+    if (key.most_entries < std::numeric_limits<size_t>::max()) schema["maxItems"] = key.most_entries;
+    return schema;
+}
+
+json paths() {
+    const json path{{"type", "string"}};
+    const json table{
+        {"type", "object"}, {"properties", {{"images", path}, {"labels", path}}}, {"additionalProperties", false}};
+    return {{"oneOf", {table, path, {{"type", "array"}, {"items", path}}}}};
+}
+
+json type_schema(const Key& key) {
+    switch (key.field.type) {
+        case KeyType::kBool:
+            return {{"type", "boolean"}};
+        case KeyType::kInteger:
+            return scalar(key, "integer");
+        case KeyType::kNumber:
+            return scalar(key, "number");
+        case KeyType::kIntegers:
+            return list(key, "integer");
+        case KeyType::kNumbers:
+            return list(key, "number");
+        case KeyType::kPaths:
+            return paths();
+        case KeyType::kString:
+            break;
+    }
+    json schema{{"type", "string"}};
+    if (!key.choices.empty()) schema["enum"] = choices_of(key);
+    return schema;
+}
+
+std::string description(const Key& key) {
+    std::string text(key.doc);
+    if (!key.unit.empty()) text += " (" + std::string(key.unit) + ")";
+    if (key.later == "*") text += "; not built yet";
+    if (!key.later.empty() && key.later != "*") {
+        std::string later(key.later);
+        for (size_t bar; (bar = later.find('|')) != std::string::npos;) later.replace(bar, 1, ", ");
+        text += "; not built yet: " + later;
+    }
+    return text;
+}
+
+json key_schema(const Key& key) {
+    json schema = type_schema(key);
+    schema["description"] = description(key);
+    const Value standard = default_of(key);
+    if (!std::holds_alternative<std::monostate>(standard)) schema["default"] = json::parse(json_text(standard));
+    return schema;
+}
+
+}  // namespace
+
+std::string config_schema() {
+    json schema{
+        {"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "Lockstep config"}, {"type", "object"}};
+    json& properties = schema["properties"] = json::object();
+    for (const Section& section : config_sections()) {
+        if (section.name.empty()) continue;
+        properties[std::string(section.name)] = {{"type", "object"},
+                                                 {"description", section.doc},
+                                                 {"properties", json::object()},
+                                                 {"additionalProperties", false}};
+    }
+    for (const Key& key : config_keys()) {
+        const std::string section(section_of(key));
+        json& place = section.empty() ? properties : properties[section]["properties"];
+        place[std::string(name_in_section(key))] = key_schema(key);
+    }
+    schema["additionalProperties"] = false;
+    return schema.dump(2) + "\n";
+}
+
+}  // namespace lockstep
