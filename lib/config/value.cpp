@@ -41,21 +41,21 @@ std::string escaped(std::string_view text, bool quotes) {
 
 template <class Items, class Print>
 std::string list(const Items& items, Print print) {
-    std::string out = "[";
-    for (const auto& item : items) out += (out.size() > 1 ? ", " : "") + print(item);
-    return out + "]";
+    std::vector<std::string> texts;
+    for (const auto& item : items) texts.push_back(print(item));
+    return fmt::format("[{}]", fmt::join(texts, ", "));
 }
 
 std::string paths(const DataPaths& value, Spelling spelling) {
     if (value.images.empty() && value.labels.empty()) return list(value.paths, [](const auto& p) { return quoted(p); });
     const bool toml = spelling == Spelling::kToml;
-    std::string out;
+    std::vector<std::string> entries;
     for (const auto& [name, path] : {std::pair("images", value.images), std::pair("labels", value.labels)}) {
-        if (path.empty()) continue;
-        out += (out.empty() ? "" : ", ") + (toml ? fmt::format("{} = ", name) : fmt::format("\"{}\": ", name)) +
-               quoted(path);
+        if (!path.empty())
+            entries.push_back(toml ? fmt::format("{} = {}", name, quoted(path))
+                                   : fmt::format("\"{}\": {}", name, quoted(path)));
     }
-    return toml ? "{ " + out + " }" : "{" + out + "}";
+    return toml ? fmt::format("{{ {} }}", fmt::join(entries, ", ")) : fmt::format("{{{}}}", fmt::join(entries, ", "));
 }
 
 struct Printer {
@@ -81,7 +81,7 @@ std::string json_text(const Value& value) {
     return std::visit(Printer{Spelling::kJson}, value);
 }
 std::string quoted(std::string_view text) {
-    return "\"" + escaped(text, true) + "\"";
+    return fmt::format("\"{}\"", escaped(text, true));
 }
 std::string one_line(std::string_view text) {
     return escaped(text, false);
