@@ -139,7 +139,9 @@ void write_npz(const std::string& path, const std::vector<TensorView>& tensors) 
         const std::string header = npy_header(tensor);
         Member member{tensor.name + ".npy", 0, header.size() + tensor.bytes.size(), offset};
         member.crc = libdeflate_crc32(0, header.data(), header.size());
-        member.crc = libdeflate_crc32(member.crc, tensor.bytes.data(), tensor.bytes.size());
+        if (!tensor.bytes.empty()) {  // libdeflate starts anew for a null pointer
+            member.crc = libdeflate_crc32(member.crc, tensor.bytes.data(), tensor.bytes.size());
+        }
         write(local_header(member).bytes());
         write(std::as_bytes(std::span(header)));
         write(tensor.bytes);
