@@ -17,13 +17,13 @@
 #include <span>
 
 #include "backend/backend.hpp"
+#include "backend/cpu/kernels.hpp"
 #include "core/thread_pool.hpp"
 
 namespace lockstep {
 
 inline constexpr int kChainTerms = 512;      // of a sum over features or (kh, kw, channel), or over samples
 inline constexpr int kChainPositions = 256;  // at least, of a sum over output positions; and rows of a sum over rows
-inline constexpr int kMaxFoldStack = 40;     // values on the stack of a fold program: its tree has at most 32 levels
 
 /// x <= 0 becomes +0; NaN stays (a vector max would drop it on one kind of CPU and not on another).
 inline float relu_of(float x) {
