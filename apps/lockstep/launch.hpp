@@ -1,0 +1,19 @@
+// How this process came to be: alone, or as one of the ranks that a launcher started. The one place that chooses a
+// Communicator, and the one place where an error of a rank becomes the end of the world.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "core/function_ref.hpp"
+
+namespace lockstep {
+
+/// Started by mpirun, srun --mpi=pmix or another launcher that speaks MPI.
+bool under_launcher();
+
+/// Runs `body` as this process's rank and returns the exit code. Without a launcher MPI stays uninitialised. An error
+/// that all ranks share is printed by rank 0; a rank's own is printed by that rank, with rank and host, and ends the
+/// whole world. Throws kUsage where a launcher that does not know MPI started several processes that would each train
+/// alone.
+int run_as_rank(int argc, char** argv, bool allow_singleton, FunctionRef<int(Communicator&)> body);
+
+}  // namespace lockstep

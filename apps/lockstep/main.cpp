@@ -1,0 +1,93 @@
+// The executable: reads the command line, runs the chosen subcommand, and is the one place where an error becomes a
+// message and an exit code.
+#include <unistd.h>
+
+#include <exception>
+#include <string>
+
+#include "commands.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "core/version.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr int kUsageError = 2;
+
+constexpr const char* kFooter =
+    "Exit codes: 0 done, 1 run-time failure, 2 usage or config, 3 data, 4 a difference was found,\n"
+    "5 non-finite loss or gradient, 75 checkpointed and stopped on request.";
+
+void add_global_options(CLI::App& app, GlobalOptions& global) {
+    CLI::Option* quiet = app.add_flag("-q,--quiet", global.quiet, "Warnings and errors only");
+    app.add_flag("-v,--verbose", global.verbose, "More lines on stderr")->excludes(quiet);
+    app.add_option("--color", global.color, "auto: on a terminal, unless NO_COLOR is set")
+        ->check(CLI::IsMember({"auto", "always", "never"}))
+        ->type_name("auto|always|never");
+    app.add_option("--progress", global.progress, "auto: a bar on a terminal, else plain lines")
+        ->check(CLI::IsMember({"auto", "bar", "plain", "none"}))
+        ->type_name("auto|bar|plain|none");
+}
+
+/// Each line is for itself and may land among the lines of other ranks: each says who speaks.
+void report(const std::string& message, const GlobalOptions& global) {
+    const std::string prefix = global.use_color(STDERR_FILENO) ? "\033[1;31mlockstep:\033[0m " : "lockstep: ";
+    std::string text;
+    for (size_t start = 0; start <= message.size();) {
+        const size_t end = std::min(message.find('\n', start), message.size());
+        text += prefix + message.substr(start, end - start) + "\n";
+        start = end + 1;
+    }
+    std::fputs(text.c_str(), stderr);
+}
+
+int run(const Invocation& invocation) {
+    try {
+        return invocation.action();
+    } catch (const ConfigError& error) {
+        // Lines with a file and a position, which editors and people click on: nothing may stand before it.
+        std::fputs((std::string(error.what()) + "\n").c_str(), stderr);
+        return exit_code(error.kind());
+    } catch (const Error& error) {
+        report(error.what(), invocation.global);
+        return exit_code(error.kind());
+    } catch (const std::exception& error) {
+        report(std::string("unexpected: ") + error.what(), invocation.global);
+        return exit_code(ErrorKind::kRuntime);
+    }
+}
+
+int parse_and_run(int argc, char** argv) {
+    Invocation invocation;
+    invocation.arguments.assign(argv, argv + argc);
+
+    CLI::App app("All-reduce synchronous trainer: N ranks give the bits that one rank gives", "lockstep");
+    app.set_version_flag("--version", std::string("lockstep ") + version() + "\n" + kNumericFingerprint);
+    app.footer(kFooter);
+    app.fallthrough();
+    app.require_subcommand(1);
+    add_global_options(app, invocation.global);
+    add_config(app, invocation);
+
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& wanted) {  // --help, --version
+        return app.exit(wanted);
+    } catch (const CLI::ParseError& error) {
+        report(std::string(error.what()) + "; see --help", invocation.global);
+        return kUsageError;
+    }
+    set_log(invocation.global.quiet     ? LogLevel::kQuiet
+            : invocation.global.verbose ? LogLevel::kVerbose
+                                        : LogLevel::kNormal,
+            true);
+    return run(invocation);
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int argc, char** argv) {
+    return lockstep::parse_and_run(argc, argv);
+}

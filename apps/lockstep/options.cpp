@@ -1,0 +1,45 @@
+// What several subcommands share: the global options, the config options, and the way to stdout.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "commands.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+
+namespace lockstep {
+
+bool GlobalOptions::use_color(int descriptor) const {
+    if (color != "auto") return color == "always";
+    const bool declined = !environment_variable("NO_COLOR").value_or("").empty();  // no-color.org: set and not empty
+    return !declined && environment_variable("TERM") != "dumb" && isatty(descriptor) == 1;
+}
+
+void ConfigOptions::add_to(CLI::App& command, bool file_required) {
+    // One value for each -c: the next word may be the subcommand's own.
+    command.add_option("-c,--config", files_, "Config file (TOML); later files win")
+        ->type_name("FILE")
+        ->allow_extra_args(false)
+        ->required(file_required);
+    command
+        .add_option("--set", sets_, "Set one key, for example batch.size=64; wins over files and LOCKSTEP_ variables")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+}
+
+LoadedConfig ConfigOptions::load() const {
+    LoadedConfig loaded = load_config({files_, config_environment(), sets_, std::filesystem::current_path().string()});
+    for (const std::string& warning : loaded.warnings) warn_line(warning);
+    return loaded;
+}
+
+void print_result(std::string_view text) {
+    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+    if (!written || std::fflush(stdout) != 0)
+        fail(ErrorKind::kRuntime, "stdout cannot be written: {}", std::strerror(errno));
+}
+
+}  // namespace lockstep
