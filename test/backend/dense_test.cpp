@@ -1,0 +1,320 @@
+// Dense layers: every instruction set and thread count gives the bytes of the plain loops that define the sums.
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "backend/cpu/reference_gemm.hpp"
+#include "core/canonical_tree.hpp"
+#include "kernel_fixture.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+struct DenseCase {
+    int in = 1, out = 1;
+    bool relu = false, bias = true;
+    int shards = 1;
+    ShardRange range{0, 1};
+    std::vector<int64_t> sizes;
+    FoldProgram fold;
+    Floats x{0}, w{0}, b{0}, dy{0};
+
+    void fill(Random& random) {
+        fold = fold_program(shards, range, sizes);
+        x = Floats(random, int64_t{fold.rows} * in);
+        w = Floats(random, int64_t{out} * in, 0.1F);
+        b = Floats(random, out);
+        dy = Floats(random, int64_t{fold.rows} * out);
+        for (int64_t i = 0; i < x.size(); ++i) x[i] = relu_of(x[i]);  // zeros, as a layer below makes them
+        for (int64_t i = 0; i < dy.size(); i += 3) dy[i] = 0;
+    }
+    std::string text() const {
+        std::string s = fmt::format("{} -> {}{}{}, shards [{}, {}) of", in, out, relu ? " relu" : "",
+                                    bias ? "" : " no bias", range.begin, range.end);
+        for (const int64_t size : sizes) s += fmt::format(" {}", size);
+        return s;
+    }
+};
+
+struct DenseResult {
+    Floats y, dx;
+    std::vector<Floats> dw, db;
+
+    explicit DenseResult(const DenseCase& c)
+        : y(int64_t{c.fold.rows} * c.out, -3.0F),
+          dx(int64_t{c.fold.rows} * c.in, -3.0F),
+          dw(c.fold.roots.size(), Floats(int64_t{c.out} * c.in, -3.0F)),
+          db(c.fold.roots.size(), Floats(c.out, -3.0F)) {}
+    static std::vector<float*> pointers(std::vector<Floats>& roots) {
+        std::vector<float*> p;
+        for (Floats& root : roots) p.push_back(root.data());
+        return p;
+    }
+};
+
+DenseResult reference_result(const DenseCase& c, int chain = kChainTerms) {
+    DenseResult r(c);
+    const float* bias = c.bias ? c.b.data() : nullptr;
+    reference_dense_forward(c.fold.rows, c.in, c.out, c.x.data(), c.w.data(), bias, c.relu, r.y.data(), chain);
+    reference_dense_backward_data(c.fold.rows, c.in, c.out, c.dy.data(), c.w.data(), r.dx.data(), chain);
+    const auto dw = DenseResult::pointers(r.dw), db = DenseResult::pointers(r.db);
+    reference_dense_weight_gradient(c.fold, c.in, c.out, {0, c.out}, c.x.data(), c.dy.data(), dw, chain);
+    reference_dense_bias_gradient(c.fold, c.out, {0, c.out}, c.dy.data(), db);
+    return r;
+}
+
+DenseResult backend_result(const DenseCase& c, Backend& backend) {
+    DenseResult r(c);
+    const auto dense = backend.plan_dense(c.in, c.out, c.fold, c.relu);
+    Stream& stream = backend.main();
+    dense->forward(stream, c.x.data(), c.w.data(), c.bias ? c.b.data() : nullptr, r.y.data());
+    dense->backward_data(stream, c.dy.data(), c.w.data(), r.dx.data());
+    const auto dw = DenseResult::pointers(r.dw), db = DenseResult::pointers(r.db);
+    dense->backward_weights(stream, c.x.data(), c.dy.data(), dw, db);
+    return r;
+}
+
+bool same(const DenseResult& a, const DenseResult& b) {
+    if (!same_bytes(a.y, b.y) || !same_bytes(a.dx, b.dx)) return false;
+    for (std::size_t i = 0; i < a.dw.size(); ++i) {
+        if (!same_bytes(a.dw[i], b.dw[i]) || !same_bytes(a.db[i], b.db[i])) return false;
+    }
+    return true;
+}
+
+void check_case(DenseCase& c, Random& random, const std::vector<NamedBackend>& backends) {
+    c.fill(random);
+    INFO("seed " << random.seed() << ": " << c.text());
+    const DenseResult expected = reference_result(c);
+    for (const NamedBackend& named : backends) {
+        INFO(named.name);
+        REQUIRE(same(backend_result(c, *named.backend), expected));
+    }
+}
+
+// A random layer of at most `terms` products in each of its three passes.
+DenseCase random_case(Random& random, int64_t terms) {
+    const auto size = [&] {
+        switch (random.in(0, 5)) {
+            case 0:
+                return random.in(1, 4);
+            case 1:
+                return random.in(500, 1400);
+            case 2:
+                return 16 * random.in(1, 12);
+            default:
+                return random.in(1, 90);
+        }
+    };
+    DenseCase c;
+    c.relu = random.in(0, 1) == 0;
+    c.bias = random.in(0, 4) != 0;
+    c.shards = random.in(1, 13);
+    c.range.begin = random.in(0, 2) == 0 ? random.in(0, c.shards - 1) : 0;
+    c.range.end = random.in(0, 2) == 0 ? random.in(c.range.begin + 1, c.shards) : c.shards;
+    const int most = random.in(0, 3) == 0 ? 40 : random.in(0, 2) == 0 ? 2 : 9;
+    int64_t rows = 0;
+    for (int v = 0; v < c.shards; ++v) {
+        c.sizes.push_back(random.in(0, 4) == 0 ? 0 : random.in(1, most));
+        if (v >= c.range.begin && v < c.range.end) rows += c.sizes.back();
+    }
+    do {
+        c.in = size();
+        c.out = size();
+    } while (rows * c.in * c.out > terms);
+    return c;
+}
+
+}  // namespace
+
+TEST_CASE("dense layers give the reference's bytes on every instruction set and thread count") {
+    Random random;
+    const auto backends = every_backend();
+    for (int i = 0; i < 300; ++i) {
+        DenseCase c = random_case(random, 400'000);
+        check_case(c, random, backends);
+    }
+}
+
+TEST_CASE("dense layers give the reference's bytes in every way that the number of samples chooses") {
+    Random random;
+    const auto backends = every_backend(2);
+    struct Way {
+        int in, out;
+        std::vector<int64_t> sizes;
+    };
+    const std::vector<Way> ways = {
+        {1030, 9, {1}},               // one row, three blocks of k
+        {40, 33, {15}},               // features on the lanes, W packed on the way
+        {530, 70, {16}},              // samples on the lanes, two blocks of k
+        {37, 1030, {3, 0, 1}},        // data gradient of three blocks
+        {33, 20, {100, 91}},          // W in place for the data gradient
+        {70, 21, {100, 92}},          // W packed for the data gradient
+        {19, 17, {511}},              // the most samples on the lanes
+        {18, 23, {512}},              // one block of samples, W packed
+        {21, 13, {513, 1100, 0, 1}},  // shards of several blocks of samples
+        {1100, 40, {300}},            // more than a scratch of sums between blocks of k
+    };
+    for (const Way& way : ways) {
+        DenseCase c;
+        c.in = way.in;
+        c.out = way.out;
+        c.sizes = way.sizes;
+        c.shards = static_cast<int>(way.sizes.size());
+        c.range = {0, c.shards};
+        check_case(c, random, backends);
+    }
+}
+
+TEST_CASE("a rank without samples runs dense layers and writes nothing") {
+    Random random;
+    for (const NamedBackend& named : every_backend(2)) {
+        DenseCase c;
+        c.in = 5;
+        c.out = 3;
+        c.shards = 3;
+        c.sizes = {4, 0, 2};
+        c.range = {1, 2};
+        c.fill(random);
+        REQUIRE(c.fold.rows == 0);
+        REQUIRE(c.fold.roots.empty());
+        const DenseResult r = backend_result(c, *named.backend);
+        REQUIRE(r.y.intact());
+    }
+}
+
+TEST_CASE("the dense weight gradient is the canonical tree of the shards' own gradients") {
+    Random random;
+    const auto backends = every_backend(1);
+    for (int i = 0; i < 12; ++i) {
+        DenseCase c = random_case(random, 60'000);
+        c.range = {0, c.shards};
+        c.fill(random);
+        if (c.fold.rows == 0) continue;
+        // Each shard alone, then the tree by its definition: left part, right part, an empty part passes the other
+        // through.
+        std::vector<std::optional<Floats>> leaves;
+        int64_t row = 0;
+        for (const int64_t size : c.sizes) {
+            leaves.emplace_back();
+            if (size > 0) {
+                const std::vector<int64_t> alone = {size};
+                leaves.back() = Floats(int64_t{c.out} * c.in);
+                float* const dw = leaves.back()->data();
+                reference_dense_weight_gradient(fold_program(1, {0, 1}, alone), c.in, c.out, {0, c.out},
+                                                c.x.data() + row * c.in, c.dy.data() + row * c.out, {&dw, 1});
+            }
+            row += size;
+        }
+        const auto tree = [&](const auto& self, int lo, int hi) -> std::optional<Floats> {
+            if (hi - lo == 1) return leaves[static_cast<std::size_t>(lo)];
+            auto left = self(self, lo, split_point(lo, hi)), right = self(self, split_point(lo, hi), hi);
+            if (!left) return right;
+            if (right) {
+                for (int64_t j = 0; j < left->size(); ++j) (*left)[j] = (*left)[j] + (*right)[j];
+            }
+            return left;
+        };
+        const std::optional<Floats> expected = tree(tree, 0, c.shards);
+        for (const NamedBackend& named : backends) {
+            INFO("seed " << random.seed() << ": " << c.text() << " on " << named.name);
+            const DenseResult r = backend_result(c, *named.backend);
+            REQUIRE(r.dw.size() == 1);
+            REQUIRE(same_bytes(r.dw[0], *expected));
+        }
+    }
+}
+
+TEST_CASE("rows may be split over calls of dense layers") {
+    Random random;
+    for (const NamedBackend& named : every_backend(2)) {
+        DenseCase whole;
+        whole.in = 530;
+        whole.out = 45;
+        whole.sizes = {37};
+        whole.fill(random);
+        const DenseResult expected = backend_result(whole, *named.backend);
+        for (const int cut : {1, 5, 18, 36}) {
+            DenseResult pieces(whole);
+            for (const auto& [begin, end] : {std::pair{0, cut}, std::pair{cut, 37}}) {
+                const std::vector<int64_t> rows = {end - begin};
+                const auto dense = named.backend->plan_dense(whole.in, whole.out, fold_program(1, {0, 1}, rows), false);
+                Stream& stream = named.backend->main();
+                dense->forward(stream, whole.x.data() + begin * whole.in, whole.w.data(), whole.b.data(),
+                               pieces.y.data() + begin * whole.out);
+                dense->backward_data(stream, whole.dy.data() + begin * whole.out, whole.w.data(),
+                                     pieces.dx.data() + begin * whole.in);
+            }
+            INFO(named.name << ", cut at " << cut);
+            REQUIRE(same_bytes(pieces.y, expected.y));
+            REQUIRE(same_bytes(pieces.dx, expected.dx));
+        }
+    }
+}
+
+TEST_CASE("another block length gives other bits, so that these tests can fail") {
+    Random random;
+    DenseCase c;
+    c.shards = 2;
+    c.range = {0, 2};
+    c.in = 300;
+    c.out = 300;
+    c.sizes = {300, 3};
+    c.fill(random);
+    const DenseResult expected = reference_result(c), other = reference_result(c, 256);
+    CHECK_FALSE(same_bytes(other.y, expected.y));
+    CHECK_FALSE(same_bytes(other.dx, expected.dx));
+    CHECK_FALSE(same_bytes(other.dw[0], expected.dw[0]));
+}
+
+TEST_CASE("NaN and infinity stay what they are through dense layers and relu") {
+    Random random;
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+    const auto like = [](const Floats& a, const Floats& b) {
+        for (int64_t i = 0; i < a.size(); ++i) {
+            if (!(std::isnan(a[i]) ? std::isnan(b[i]) : a[i] == b[i])) return false;
+        }
+        return a.size() == b.size();
+    };
+    for (const int rows : {3, 20, 200}) {
+        DenseCase c;
+        c.in = 50;
+        c.out = 21;
+        c.relu = true;
+        c.sizes = {rows};
+        c.fill(random);
+        c.x[70] = kNaN;
+        c.x[110] = kInfinity;
+        c.w[20 * 50 + 3] = kNaN;
+        c.w[3 * 50 + 7] = -kInfinity;
+        c.b[8] = kNaN;
+        c.dy[25] = kInfinity;
+        c.dy[26] = kNaN;
+        const DenseResult expected = reference_result(c);
+        REQUIRE(std::isnan(expected.y[20]));
+        REQUIRE(std::isnan(expected.y[8]));
+        for (const NamedBackend& named : every_backend(1)) {
+            INFO(named.name << ", " << rows << " rows");
+            const DenseResult r = backend_result(c, *named.backend);
+            CHECK(like(expected.y, r.y));
+            CHECK(like(expected.dx, r.dx));
+            CHECK(like(expected.dw[0], r.dw[0]));
+            CHECK(like(expected.db[0], r.db[0]));
+        }
+    }
+}
+
+TEST_CASE("dense layers give the reference's bytes over many random shapes", "[.long]") {
+    Random random;
+    const auto backends = every_backend();
+    for (int i = 0; i < 1500; ++i) {
+        DenseCase c = random_case(random, 1'500'000);
+        check_case(c, random, backends);
+    }
+}
