@@ -45,6 +45,8 @@ struct SoftmaxKernels {
     void (*cross_entropy)(int rows, int classes, const float* logits, const int32_t* labels, float* loss,
                           float* dlogits);
     void (*probabilities)(int rows, int classes, const float* logits, float* probabilities);
+    /// y = exp_fixed(x) of n values x <= 0: what both are made of, for the test to sweep.
+    void (*exponentials)(int64_t n, const float* x, float* y);
 };
 const SoftmaxKernels& softmax_kernels(Isa isa);
 

@@ -8,9 +8,10 @@ namespace lockstep {
 namespace {
 
 void check_axis(const PoolAxis& axis, int pad_after, const char* name) {
-    if (axis.in < 1 || axis.kernel < 1 || axis.stride < 1 || axis.pad < 0 || pad_after < 0) {
-        fail(ErrorKind::kUsage, "pooling: {} {} with kernel {}, stride {}, padding {} and {}: sizes must be positive",
-             name, axis.in, axis.kernel, axis.stride, axis.pad, pad_after);
+    if (axis.in < 1 || axis.kernel < 1 || axis.pad < 0 || pad_after < 0) {
+        fail(ErrorKind::kUsage,
+             "pooling: {} {} with kernel {}, padding {} and {}: sizes must be positive, padding at least 0", name,
+             axis.in, axis.kernel, axis.pad, pad_after);
     }
     if (axis.in + axis.pad + pad_after < axis.kernel) {
         fail(ErrorKind::kUsage,
@@ -63,6 +64,9 @@ class CpuPool : public Pool {
 }  // namespace
 
 void check_pool_shape(const PoolShape& shape) {
+    if (shape.stride_h < 1 || shape.stride_w < 1) {
+        fail(ErrorKind::kUsage, "pooling: stride {} x {} must be positive", shape.stride_h, shape.stride_w);
+    }
     check_axis(pool_rows(shape), shape.pad_bottom, "height");
     check_axis(pool_columns(shape), shape.pad_right, "width");
     if (shape.kind == PoolKind::kMax && shape.kernel_h * shape.kernel_w > kMaxPoolTaps) {

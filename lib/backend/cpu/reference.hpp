@@ -43,6 +43,8 @@ void softmax_cross_entropy(int rows, int classes, const float* logits, const int
                            float* dlogits);
 /// probabilities = e / s.
 void softmax(int rows, int classes, const float* logits, float* probabilities);
+/// y = exp_fixed(x).
+void exponentials(int64_t n, const float* x, float* y);
 
 /// y = bits >= threshold ? x * scale : +0; bits: element of the random stream at `position`.
 void dropout_row(const DropoutMask& mask, int64_t position, int64_t first, int64_t count, const float* x, float* y);

@@ -104,9 +104,14 @@ void probabilities(int rows, int classes, const float* logits, float* out) {
     }
 }
 
+void exponentials(int64_t n, const float* x, float* y) {
+    for_each_vector(
+        n, [&](int64_t i, int64_t lanes) LOCKSTEP_LAMBDA { store(exp_lanes(load(x + i, lanes)), y + i, lanes); });
+}
+
 }  // namespace
 
-constexpr SoftmaxKernels kSoftmax = {cross_entropy, probabilities};
+constexpr SoftmaxKernels kSoftmax = {cross_entropy, probabilities, exponentials};
 
 }  // namespace lockstep::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -116,7 +121,8 @@ HWY_AFTER_NAMESPACE();
 namespace lockstep {
 namespace {
 
-constexpr SoftmaxKernels kScalarSoftmax = {reference::softmax_cross_entropy, reference::softmax};
+constexpr SoftmaxKernels kScalarSoftmax = {reference::softmax_cross_entropy, reference::softmax,
+                                           reference::exponentials};
 
 }  // namespace
 
