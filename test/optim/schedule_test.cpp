@@ -1,0 +1,162 @@
+#include "optim/schedule.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "core/error.hpp"
+
+namespace lockstep {
+namespace {
+
+/// N samples in batches of B, the last one kept, for E epochs.
+ScheduleSpec run_of(const char* name, int64_t samples, int64_t batch, int64_t epochs) {
+    ScheduleSpec spec;
+    spec.name = name;
+    spec.batch = batch;
+    spec.samples_per_epoch = samples;
+    spec.steps_per_epoch = (samples + batch - 1) / batch;
+    spec.total_steps = epochs * spec.steps_per_epoch;
+    return spec;
+}
+
+/// The same with the short last batch dropped.
+ScheduleSpec dropping(ScheduleSpec spec, int64_t epochs) {
+    spec.steps_per_epoch = spec.samples_per_epoch / spec.batch;
+    spec.samples_per_epoch = spec.steps_per_epoch * spec.batch;
+    spec.total_steps = epochs * spec.steps_per_epoch;
+    return spec;
+}
+
+}  // namespace
+
+TEST_CASE("epoch time counts the samples used before an update, the short last batch included") {
+    // 10 samples in batches of 4: 4, 4, 2.
+    const Schedule schedule(run_of("constant", 10, 4, 2));
+    CHECK(schedule.epoch_time(1) == 0.0);
+    CHECK(schedule.epoch_time(2) == 0.4);
+    CHECK(schedule.epoch_time(3) == 0.8);
+    CHECK(schedule.epoch_time(4) == 1.0);
+    CHECK(schedule.epoch_time(6) == 1.8);
+}
+
+TEST_CASE("epoch time of an epoch that drops its last batch counts only the samples it uses") {
+    const Schedule schedule(dropping(run_of("constant", 10, 4, 2), 2));
+    CHECK(schedule.epoch_time(2) == 0.5);
+    CHECK(schedule.epoch_time(3) == 1.0);
+}
+
+TEST_CASE("warm-up rises to lr at update U and takes the place of the schedule") {
+    ScheduleSpec spec = run_of("constant", 1003, 100, 3);  // 11 steps an epoch
+    spec.lr = 0.4;
+    spec.warmup_epochs = 0.5;  // U = floor(5.5 + 0.5) = 6
+    const Schedule schedule(spec);
+    CHECK(schedule.warmup_updates() == 6);
+    CHECK(schedule.lr(1) == static_cast<float>(0.4 * 1.0 / 6.0));
+    CHECK(schedule.lr(3) == 0.2F);
+    CHECK(schedule.lr(6) == 0.4F);
+    CHECK(schedule.lr(7) == 0.4F);
+}
+
+TEST_CASE("a warm-up of 5 epochs at batch 256 on 1,281,167 samples is half way at step 12511") {
+    ScheduleSpec spec = run_of("constant", 1'281'167, 256, 90);
+    spec.lr = 1;
+    spec.warmup_epochs = 5;
+    const Schedule keep(spec);
+    CHECK(keep.warmup_updates() == 25'025);  // 5 * 5005
+    CHECK(keep.lr(12'511) == static_cast<float>(12'511.0 / 25'025.0));
+    const Schedule drop(dropping(spec, 90));
+    CHECK(drop.warmup_updates() == 25'020);  // 5 * 5004
+    CHECK(drop.lr(12'511) == static_cast<float>(12'511.0 / 25'020.0));
+    CHECK(std::fabs(keep.lr_double(12'511) - 0.5) < 1e-3);
+    CHECK(std::fabs(drop.lr_double(12'511) - 0.5) < 1e-3);
+}
+
+TEST_CASE("steps drop the rate with the first update at or behind a border") {
+    // ResNet-50's kind of schedule: a factor each 30 epochs, 5005 steps an epoch.
+    ScheduleSpec spec = run_of("step", 1'281'167, 256, 90);
+    spec.lr = 0.128;
+    spec.every_epochs = 30;
+    const Schedule schedule(spec);
+    CHECK(schedule.lr(1) == 0.128F);
+    CHECK(schedule.lr(150'150) == 0.128F);                           // 30 * 5005: the last update of epoch 29
+    CHECK(schedule.lr(150'151) == static_cast<float>(0.128 * 0.1));  // the first of epoch 30
+    CHECK(schedule.lr(300'301) == static_cast<float>(0.128 * (0.1 * 0.1)));
+    CHECK_FALSE(schedule.knows_its_end());
+}
+
+TEST_CASE("a step need not fall on an epoch's border") {
+    ScheduleSpec spec = run_of("step", 10, 4, 4);  // epoch times 0, .4, .8, 1, 1.4, 1.8 …
+    spec.lr = 1;
+    spec.every_epochs = 0.75;
+    spec.factor = 0.5;
+    const Schedule schedule(spec);
+    const float expected[] = {1, 1, 0.5F, 0.5F, 0.5F, 0.25F};
+    for (int u = 1; u <= 6; ++u) CHECK(schedule.lr(u) == expected[u - 1]);
+}
+
+TEST_CASE("linear goes from lr at its first update to end behind its last") {
+    ScheduleSpec spec = run_of("linear", 100, 10, 1);
+    spec.lr = 1;
+    spec.end = 0.5;
+    const Schedule schedule(spec);
+    CHECK(schedule.lr(1) == 1.0F);
+    CHECK(schedule.lr(2) == static_cast<float>(0.5 + 0.5 * (1 - 0.1)));
+    CHECK(schedule.lr(6) == 0.75F);
+    CHECK(schedule.lr(11) == 0.5F);  // the update after the last one
+    CHECK(schedule.lr(50) == 0.5F);
+    CHECK(schedule.knows_its_end());
+}
+
+TEST_CASE("linear after a warm-up starts at lr with the update behind it") {
+    ScheduleSpec spec = run_of("linear", 100, 10, 2);
+    spec.lr = 1;
+    spec.warmup_epochs = 1;  // U = 10, w = 1, E = 2
+    const Schedule schedule(spec);
+    CHECK(schedule.lr(10) == 1.0F);
+    CHECK(schedule.lr(11) == 1.0F);
+    CHECK(schedule.lr(16) == 0.5F);
+    CHECK(schedule.lr(20) == static_cast<float>(1 - 0.9));
+}
+
+TEST_CASE("cosine falls by half a wave") {
+    ScheduleSpec spec = run_of("cosine", 100, 10, 1);
+    spec.lr = 0.8;
+    spec.end = 0.2;
+    const Schedule schedule(spec);
+    CHECK(schedule.lr(1) == 0.8F);
+    CHECK(std::fabs(schedule.lr_double(6) - 0.5) < 1e-15);
+    // A third of the way cos is 1/2: 0.2 + 0.6 * 1.5 / 2 = 0.65.
+    ScheduleSpec thirds = run_of("cosine", 30, 10, 1);
+    thirds.lr = 0.8;
+    thirds.end = 0.2;
+    CHECK(std::fabs(Schedule(thirds).lr_double(2) - 0.65) < 1e-15);
+    CHECK(Schedule(thirds).lr(4) == 0.2F);
+}
+
+TEST_CASE("where `steps` ends inside an epoch, cosine ends there") {
+    ScheduleSpec spec = run_of("linear", 100, 10, 1);
+    spec.lr = 1;
+    spec.total_steps = 14;  // E = epoch time of update 15 = 1.4
+    const Schedule schedule(spec);
+    CHECK(std::fabs(schedule.lr_double(8) - 0.5) < 1e-15);  // x = 0.7
+    CHECK(schedule.lr(15) == 0.0F);
+}
+
+TEST_CASE("a run that ends within its warm-up has finite rates throughout") {
+    for (const char* name : {"cosine", "linear"}) {
+        ScheduleSpec spec = run_of(name, 100, 10, 1);
+        spec.lr = 1;
+        spec.end = 0.25;
+        spec.warmup_epochs = 1;
+        const Schedule schedule(spec);
+        CHECK(schedule.lr(10) == 1.0F);
+        CHECK(schedule.lr(11) == 0.25F);
+    }
+}
+
+TEST_CASE("an unknown schedule is refused by its key") {
+    const ScheduleSpec spec = run_of("zigzag", 100, 10, 1);
+    CHECK_THROWS_WITH(Schedule(spec), Catch::Contains("schedule.name: \"zigzag\" is not one of"));
+}
+
+}  // namespace lockstep
