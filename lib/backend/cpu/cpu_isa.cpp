@@ -25,11 +25,12 @@ const char* isa_name(Isa isa) {
 }
 
 std::vector<Isa> available_isas() {
-    const int64_t targets = hwy::SupportedTargets();
     std::vector<Isa> isas;
+#if HWY_ARCH_X86
+    const int64_t targets = hwy::SupportedTargets();
     if ((targets & HWY_AVX3) != 0) isas.push_back(Isa::kAvx512);
-    if ((targets & HWY_AVX2) != 0) isas.push_back(Isa::kAvx2);
-#if HWY_ARCH_ARM_A64
+    if ((targets & HWY_AVX2) != 0) isas.push_back(Isa::kAvx2);  // Highway asks for FMA, too
+#elif HWY_ARCH_ARM_A64
     isas.push_back(Isa::kNeon);  // every 64-bit ARM has it, fma included
 #endif
     isas.push_back(Isa::kScalar);

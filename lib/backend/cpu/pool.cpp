@@ -193,8 +193,7 @@ void average_forward(const PoolShape& shape, int64_t begin, int64_t end, const f
 }
 
 /// One input line of a backward pass: dx = chain from +0 over its windows in ascending (oh, ow) order of
-/// contribution(tap, oh, ow, index of the output's channels, lanes). Where windows do not overlap, an input has at most
-/// one and is written without being read.
+/// contribution(tap, oh, ow, index of the output's channels, lanes).
 template <class Contribution>
 HWY_INLINE void backward_lines(const PoolShape& shape, int64_t begin, int64_t end, float* dx,
                                Contribution contribution) {
@@ -225,8 +224,78 @@ HWY_INLINE void backward_lines(const PoolShape& shape, int64_t begin, int64_t en
     }
 }
 
+/// The input lines of one line of windows that a slice holds: dx at the first of them, taps kh0 … kh1-1.
+struct WindowLines {
+    int kh0, kh1;
+    int64_t line;  // elements from one input line to the next
+    float* dx;
+};
+
+HWY_INLINE void zero_columns(const WindowLines& at, int64_t begin, int64_t end) {
+    if (begin >= end) return;
+    for (int kh = at.kh0; kh < at.kh1; ++kh) {
+        float* x = at.dx + (kh - at.kh0) * at.line;
+        std::fill(x + begin, x + end, 0.0F);
+    }
+}
+
+/// Windows that do not overlap: each reads its dy and tap once and writes all its inputs, dy at the tap and +0
+/// elsewhere.
+HWY_INLINE void scatter_line(const PoolAxis& columns, int channels, const WindowLines& at, const float* dy,
+                             const uint8_t* taps, const float* masked_by) {
+    const FloatTag d;
+    const TapTag dt;
+    int covered = 0;  // columns written so far
+    for (int ow = 0; ow < columns.out; ++ow) {
+        const int kw0 = columns.first_tap(ow), kw1 = columns.end_tap(ow);
+        const int iw = ow * columns.stride - columns.pad + kw0;
+        zero_columns(at, int64_t{covered} * channels, int64_t{iw} * channels);
+        covered = iw + kw1 - kw0;
+        const int64_t out = int64_t{ow} * channels;
+        for_each_vector(channels, [&](int64_t c, int64_t lanes) LOCKSTEP_LAMBDA {
+            // + 0: the chain starts at +0, which makes a -0 positive
+            const FloatVec g = hn::Add(load_gradient(dy, masked_by, out + c, lanes), hn::Zero(d));
+            const TapVec winner = load_taps(taps + out + c, lanes);
+            for (int kh = at.kh0; kh < at.kh1; ++kh) {
+                float* x = at.dx + (kh - at.kh0) * at.line + int64_t{iw} * channels + c;
+                for (int kw = kw0; kw < kw1; ++kw, x += channels) {
+                    const auto chosen = hn::Eq(winner, hn::Set(dt, kh * columns.kernel + kw));
+                    store(hn::IfThenElseZero(hn::RebindMask(d, chosen), g), x, lanes);
+                }
+            }
+        });
+    }
+    zero_columns(at, int64_t{covered} * channels, at.line);
+}
+
+void max_backward_apart(const PoolShape& shape, int64_t begin, int64_t end, const float* dy, const uint8_t* taps,
+                        const float* masked_by, float* dx) {
+    const PoolAxis rows = pool_rows(shape), columns = pool_columns(shape);
+    const int channels = shape.in.channels;
+    const int64_t in_line = int64_t{columns.in} * channels, out_line = int64_t{columns.out} * channels;
+    int64_t unit = begin;
+    while (unit < end) {
+        const int64_t n = unit / rows.in;
+        const int ih = static_cast<int>(unit % rows.in);
+        const int oh = rows.first_window(ih);
+        WindowLines at{0, 1, in_line, dx + unit * in_line};
+        if (oh < rows.end_window(ih)) {
+            at.kh0 = ih + rows.pad - oh * rows.stride;
+            at.kh1 = static_cast<int>(std::min<int64_t>(rows.end_tap(oh), at.kh0 + end - unit));
+            const int64_t out = (n * rows.out + oh) * out_line;
+            scatter_line(columns, channels, at, dy + out, taps + out, masked_by == nullptr ? nullptr : masked_by + out);
+        } else {
+            zero_columns(at, 0, in_line);  // a line between windows, or after the last
+        }
+        unit += at.kh1 - at.kh0;
+    }
+}
+
 void max_backward(const PoolShape& shape, int64_t begin, int64_t end, const float* dy, const uint8_t* taps,
                   const float* masked_by, float* dx) {
+    if (shape.stride_h >= shape.kernel_h && shape.stride_w >= shape.kernel_w) {
+        return max_backward_apart(shape, begin, end, dy, taps, masked_by, dx);
+    }
     const FloatTag d;
     const TapTag dt;
     backward_lines(shape, begin, end, dx, [&](int tap, int, int, int64_t at, int64_t lanes) LOCKSTEP_LAMBDA {
