@@ -6,22 +6,31 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "config/config.hpp"
+
 namespace lockstep {
 namespace {
 
 using nlohmann::json;
 
-/// The outcome of a phase on this rank, as text for the others: "" or {kind, message, host}.
+/// A failure as text for the other ranks.
+std::string failure_text(ErrorKind kind, const char* message, bool positioned) {
+    return json{
+        {"kind", static_cast<int>(kind)}, {"message", message}, {"positioned", positioned}, {"host", host_name()}}
+        .dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// The outcome of a phase on this rank: "" or the failure.
 std::string outcome_of(FunctionRef<void()> phase) {
     try {
         phase();
         return "";
+    } catch (const ConfigError& e) {
+        return failure_text(e.kind(), e.what(), true);
     } catch (const Error& e) {
-        return json{{"kind", static_cast<int>(e.kind())}, {"message", e.what()}, {"host", host_name()}}.dump(
-            -1, ' ', false, json::error_handler_t::replace);
+        return failure_text(e.kind(), e.what(), false);
     } catch (const std::exception& e) {
-        return json{{"kind", static_cast<int>(ErrorKind::kRuntime)}, {"message", e.what()}, {"host", host_name()}}.dump(
-            -1, ' ', false, json::error_handler_t::replace);
+        return failure_text(ErrorKind::kRuntime, e.what(), false);
     }
 }
 
@@ -47,7 +56,8 @@ void agree(Communicator& comm, FunctionRef<void()> phase) {
         message =
             fmt::format("rank {} on {}: {}", first - outcomes.begin(), failure.at("host").get<std::string>(), message);
     }
-    throw SharedError(static_cast<ErrorKind>(failure.at("kind").get<int>()), message);
+    throw SharedError(static_cast<ErrorKind>(failure.at("kind").get<int>()), message,
+                      same && failure.at("positioned").get<bool>());
 }
 
 void agree_on_first(Communicator& comm, FunctionRef<void()> phase) {

@@ -14,7 +14,13 @@ namespace lockstep {
 /// which reports it and ends the world.
 class SharedError : public Error {
   public:
-    using Error::Error;
+    SharedError(ErrorKind kind, const std::string& message, bool positioned = false)
+        : Error(kind, message), positioned_(positioned) {}
+    /// Its lines begin with file:line:column, which people click on: nothing may stand before them.
+    bool positioned() const { return positioned_; }
+
+  private:
+    bool positioned_;
 };
 
 std::string host_name();

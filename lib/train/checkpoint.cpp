@@ -32,11 +32,18 @@ json file_entry(std::span<const std::byte> bytes) {
     return {{"bytes", bytes.size()}, {"sha256", sha256_of(bytes)}};
 }
 
+/// The witness of state.json itself: of all that it says but this.
+std::string check_of(json state) {
+    state.erase("check");
+    const std::string text = state.dump();
+    return sha256_of(std::as_bytes(std::span(text)));
+}
+
 std::string state_text(const Checkpoint& checkpoint) {
     const CheckpointState& s = checkpoint.state;
     json lines = json::array();
     for (const MetricsLine& line : s.metrics_lines) lines.push_back({{"text", line.text}, {"due", line.due}});
-    const json state = {
+    json state = {
         {"format", kFormat},
         {"version", s.version},
         {"arithmetic", s.arithmetic},
@@ -47,6 +54,7 @@ std::string state_text(const Checkpoint& checkpoint) {
         {"metrics", {{"bytes", s.metrics_bytes}, {"lines", lines}}},
         {"files", {{kModelFile, file_entry(checkpoint.model)}, {kOptimizerFile, file_entry(checkpoint.optimizer)}}},
     };
+    state["check"] = check_of(state);
     return state.dump(2) + "\n";
 }
 
@@ -150,6 +158,10 @@ Checkpoint read_checkpoint(const std::string& path) {
         if (state.at("format").get<int>() != kFormat) {
             fail(ErrorKind::kUsage, "{}: format {} of a checkpoint, this version reads {}", where,
                  state.at("format").dump(), kFormat);
+        }
+        if (state.at("check").get<std::string>() != check_of(state)) {
+            fail(ErrorKind::kData,
+                 "{}: damaged checkpoint: its contents are not what was written; resume from an older one", where);
         }
         CheckpointState& s = checkpoint.state;
         s.version = state.at("version");

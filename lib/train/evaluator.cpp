@@ -178,7 +178,7 @@ void predict(const EvaluationContext& context, const Dataset& data, FunctionRef<
             for (std::size_t row = 0; row * width < part.size(); ++row, ++index) {
                 const float* p = part.data() + row * width;
                 text += fmt::format("{},{},{}", index, data.label(index), std::max_element(p, p + width) - p);
-                for (std::size_t c = 0; c < width; ++c) text += "," + json_number(p[c]);
+                for (std::size_t c = 0; c < width; ++c) text.append(",").append(json_number(p[c]));
                 text += '\n';
             }
         }

@@ -21,7 +21,7 @@ int terminal_columns(int fd) {
 std::string with_commas(int64_t value) {
     std::string digits = std::to_string(value);
     for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
-        digits.insert(static_cast<std::size_t>(at), ",");
+        digits.insert(static_cast<std::size_t>(at), 1, ',');
     return digits;
 }
 
@@ -77,16 +77,16 @@ void Progress::show(const ProgressFacts& facts) {
         const std::size_t width = std::min<std::size_t>(room - text.size() - 3, 30);
         const auto full = static_cast<std::size_t>(static_cast<double>(width) * static_cast<double>(facts.step) /
                                                    static_cast<double>(std::max<int64_t>(facts.steps, 1)));
-        const std::string bar = std::string(full, '#') + std::string(width - full, '.');
-        drawn = "[" + (options_.color ? "\x1b[32m" + bar + "\x1b[0m" : bar) + "] " + text;
+        drawn = fmt::format("[{}{:#<{}}{:.<{}}{}] {}", options_.color ? "\x1b[32m" : "", "", full, "", width - full,
+                            options_.color ? "\x1b[0m" : "", text);
     }
-    write("\r\x1b[K" + drawn);
+    write(fmt::format("\r\x1b[K{}", drawn));
     drawn_ = true;
 }
 
 void Progress::line(const std::string& text) {
     if (options_.style == ProgressStyle::kNone || log_level() == LogLevel::kQuiet) return;
-    write((drawn_ ? "\r\x1b[K" : "") + text + "\n");
+    write(fmt::format("{}{}\n", drawn_ ? "\r\x1b[K" : "", text));
     drawn_ = false;
 }
 

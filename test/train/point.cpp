@@ -1,0 +1,99 @@
+#include "train/point.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <mutex>
+#include <regex>
+
+#include "comm/thread_communicator.hpp"
+#include "core/log.hpp"
+
+namespace lockstep::test {
+
+std::string Job::describe() const {
+    return fmt::format(
+        "{}{} {} {} {} {} {} shuffle={} clip={} wd={} l2={} warmup={} N={} B={} V={} steps={} classes={} seed={}{}",
+        model, dropout > 0 ? fmt::format("+dropout {}", dropout) : "", optimizer, op, layout, last, schedule, shuffle,
+        clip_norm, weight_decay, l2, warmup, samples, batch, shards, steps, classes, seed, full_size ? " full" : "");
+}
+
+std::string Cast::describe() const {
+    return fmt::format("world={} threads={} isa={} bucket_kib={} small_kib={}", world, fmt::join(threads, "/"),
+                       fmt::join(isas, "/"), bucket_kib, small_kib);
+}
+
+LoadedConfig config_of(const Job& job) {
+    LoadedConfig loaded;
+    Config& c = loaded.config;
+    c.seed = static_cast<int64_t>(job.seed);
+    c.data.format = "synthetic";
+    c.data.samples = job.samples;
+    c.data.test_samples = 70;
+    c.data.classes = job.classes;
+    c.data.shuffle = job.shuffle;
+    c.data.block = 64;
+    c.model.name = job.model;
+    c.model.dropout = job.dropout;
+    if (job.full_size) {
+        c.data.shape = {28, 28, 1};
+    } else {
+        c.data.shape = {12, 12, 1};
+        c.model.hidden = {33, 17};
+        c.model.channels = {3, 5};
+    }
+    c.batch.size = job.batch;
+    c.batch.shards = job.shards;
+    c.batch.layout = job.layout;
+    c.batch.last = job.last;
+    c.train.steps = job.steps;
+    c.optimizer.name = job.optimizer;
+    c.optimizer.lr = job.optimizer.starts_with("adam") ? 0.002 : job.op == "sum" ? 0.0005 : 0.05;
+    c.optimizer.clip_norm = job.clip_norm;
+    c.optimizer.weight_decay = job.weight_decay;
+    c.optimizer.l2 = job.l2;
+    c.schedule.name = job.schedule;
+    c.schedule.every_epochs = 1;
+    c.schedule.warmup_epochs = job.warmup;
+    c.reduce.op = job.op;
+    c.log.every = 4;
+    c.device.timeout_s = 300;
+    return loaded;
+}
+
+std::string without_wall(const std::string& metrics) {
+    static const std::regex wall(R"(,"wall":\{[^}]*\})");
+    return std::regex_replace(metrics, wall, "");
+}
+
+std::vector<std::string> isas_here() {
+    std::vector<std::string> names;
+    for (const Isa isa : available_isas()) names.emplace_back(isa_name(isa));
+    return names;
+}
+
+Outcome run(const Job& job, const Cast& cast, const Spoil& spoil) {
+    set_log(LogLevel::kQuiet, false);
+    const LoadedConfig common = config_of(job);
+    const DataSplits data = open_data(common.config);
+    Outcome outcome;
+    std::mutex mutex;
+    run_thread_world(cast.world, [&](Communicator& comm) {
+        const auto rank = static_cast<std::size_t>(comm.rank());
+        LoadedConfig loaded = common;
+        loaded.config.device.threads = cast.threads[rank % cast.threads.size()];
+        loaded.config.device.isa = cast.isas[rank % cast.isas.size()];
+        loaded.config.reduce.bucket_kib = cast.bucket_kib;
+        loaded.config.reduce.small_kib = cast.small_kib;
+        TrainOptions options;
+        options.progress.style = ProgressStyle::kNone;
+        if (spoil.change) spoil.change(loaded, options, comm.rank());
+        const TrainResult result = train_on(comm, loaded, data, options);
+        if (rank != 0) return;
+        const std::scoped_lock lock(mutex);
+        outcome = {result.sha256, without_wall(result.metrics)};
+    });
+    return outcome;
+}
+
+}  // namespace lockstep::test

@@ -1,0 +1,62 @@
+// A point of the promise: everything that may decide who computes a number and when, and everything that decides what
+// the number is. Two points with the same job must give the same bytes, whatever their cast is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/cpu_backend.hpp"
+#include "config/config.hpp"
+#include "train/trainer.hpp"
+
+namespace lockstep::test {
+
+/// What is computed.
+struct Job {
+    std::string model = "mlp";  // mlp | lenet
+    double dropout = 0;
+    std::string optimizer = "momentum";
+    std::string op = "average";
+    std::string layout = "batch";
+    std::string last = "keep";
+    std::string schedule = "constant";
+    std::string shuffle = "full";
+    double clip_norm = 0, weight_decay = 0, l2 = 0, warmup = 0;
+    int64_t samples = 1003, batch = 96, shards = 8, steps = 14;
+    int64_t classes = 10;
+    uint64_t seed = 1;
+    bool full_size = false;  // 28x28 and the real layer sizes instead of 12x12 and small ones
+    std::string describe() const;
+};
+
+/// Who computes it.
+struct Cast {
+    int world = 1;
+    std::vector<int64_t> threads{1};        // of rank r: threads[r % size]
+    std::vector<std::string> isas{"auto"};  // likewise
+    int64_t bucket_kib = 4096;
+    int64_t small_kib = 32;
+    std::string describe() const;
+};
+
+/// What came out: equality of these two is equality of the run.
+struct Outcome {
+    std::string sha256;   // of model.safetensors
+    std::string metrics;  // without wall
+    bool operator==(const Outcome&) const = default;
+};
+
+LoadedConfig config_of(const Job& job);
+std::string without_wall(const std::string& metrics);
+
+/// Trains in memory with ranks as threads. `change` may spoil a rank's settings (twins that must fail).
+struct Spoil {
+    std::function<void(LoadedConfig&, TrainOptions&, int rank)> change;
+};
+Outcome run(const Job& job, const Cast& cast, const Spoil& spoil = {});
+
+/// "scalar", "avx2", … that this machine can run.
+std::vector<std::string> isas_here();
+
+}  // namespace lockstep::test
