@@ -24,7 +24,9 @@ class Layout {
 
 constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
 
-void lay_out(StepPlan& plan, const Model& model, const MemoryPlan& memory, int64_t leaf_elements) {
+void lay_out(StepPlan& plan, const Graph& graph) {
+    const Model& model = graph.model;
+    const MemoryPlan& memory = graph.memory(plan.training);
     const int64_t rows = plan.fold.rows;
     Layout layout;
     for (const int64_t elements : memory.kept_elements) plan.kept.push_back(layout.take(rows * elements * kFloat));
@@ -37,7 +39,7 @@ void lay_out(StepPlan& plan, const Model& model, const MemoryPlan& memory, int64
         plan.suffix_gradient_bytes = Layout::padded(rows * memory.suffix_gradient_elements * kFloat);
         plan.suffix_gradients = layout.take(2 * plan.suffix_gradient_bytes);
         plan.losses = layout.take(rows * kFloat);
-        plan.leaf_bytes = Layout::padded(leaf_elements * kFloat);
+        plan.leaf_bytes = Layout::padded(graph.leaf_elements * kFloat);
         plan.leaf_slots = layout.take(plan.leaves.slots * plan.leaf_bytes);
     }
     plan.bytes = layout.end();
@@ -50,8 +52,7 @@ bool StepPlan::is_for(bool training_, int shards_, ShardRange range_, std::span<
            std::equal(sizes.begin(), sizes.end(), all_sizes.begin() + range.begin);
 }
 
-StepPlan plan_training(const Model& model, const MemoryPlan& memory, const Backend& backend, int shards,
-                       ShardRange range, std::span<const int64_t> sizes, int64_t leaf_elements) {
+StepPlan plan_training(const Graph& graph, int shards, ShardRange range, std::span<const int64_t> sizes) {
     StepPlan plan;
     plan.shards = shards;
     plan.range = range;
@@ -59,30 +60,30 @@ StepPlan plan_training(const Model& model, const MemoryPlan& memory, const Backe
     plan.fold = fold_program(shards, range, sizes);
     plan.gradients.resize(plan.fold.roots.size());
     plan.loss_sums.resize(plan.fold.roots.size());
-    if (model.prefix > 0) {
+    if (graph.model.prefix > 0) {
         for (const FoldProgram::Leaf& leaf : plan.fold.leaves)
             plan.blocks.push_back({leaf.begin, leaf.end - leaf.begin});
-        plan.ranges = backend.split_items(static_cast<int>(plan.blocks.size()));
-        if (leaf_elements > 0) plan.leaves = leaf_program(shards, plan.fold, sizes, plan.ranges);
+        plan.ranges = graph.backend.split_items(static_cast<int>(plan.blocks.size()));
+        if (graph.leaf_elements > 0) plan.leaves = leaf_program(shards, plan.fold, sizes, plan.ranges);
     }
-    lay_out(plan, model, memory, leaf_elements);
+    lay_out(plan, graph);
     return plan;
 }
 
-StepPlan plan_evaluation(const Model& model, const MemoryPlan& memory, const Backend& backend, int rows) {
+StepPlan plan_evaluation(const Graph& graph, int rows) {
     StepPlan plan;
     plan.training = false;
     plan.shards = 1;
     plan.range = {0, 1};
     plan.sizes = {rows};
     plan.fold = fold_program(1, plan.range, plan.sizes);
-    if (model.prefix > 0) {
+    if (graph.model.prefix > 0) {
         for (int first = 0; first < rows; first += kEvaluationRows) {
             plan.blocks.push_back({first, std::min(kEvaluationRows, rows - first)});
         }
-        plan.ranges = backend.split_items(static_cast<int>(plan.blocks.size()));
+        plan.ranges = graph.backend.split_items(static_cast<int>(plan.blocks.size()));
     }
-    lay_out(plan, model, memory, 0);
+    lay_out(plan, graph);
     return plan;
 }
 

@@ -7,11 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "backend/backend.hpp"
 #include "core/canonical_tree.hpp"
+#include "nn/graph.hpp"
 #include "nn/leaf_program.hpp"
-#include "nn/memory_plan.hpp"
-#include "nn/zoo.hpp"
 
 namespace lockstep {
 
@@ -50,10 +48,9 @@ struct StepPlan {
     bool is_for(bool training_, int shards_, ShardRange range_, std::span<const int64_t> all_sizes) const;
 };
 
-/// Training: `sizes` has one entry for each of the `shards`; a leaf of the prefix has `leaf_elements` floats.
-StepPlan plan_training(const Model& model, const MemoryPlan& memory, const Backend& backend, int shards,
-                       ShardRange range, std::span<const int64_t> sizes, int64_t leaf_elements);
+/// Training: `sizes` has one entry for each of the `shards`.
+StepPlan plan_training(const Graph& graph, int shards, ShardRange range, std::span<const int64_t> sizes);
 /// Evaluation of `rows` samples.
-StepPlan plan_evaluation(const Model& model, const MemoryPlan& memory, const Backend& backend, int rows);
+StepPlan plan_evaluation(const Graph& graph, int rows);
 
 }  // namespace lockstep

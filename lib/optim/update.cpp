@@ -45,6 +45,22 @@ float bias_correction(double beta, int64_t update) {
     return static_cast<float>(1.0 - power_int_fixed(beta, static_cast<unsigned long long>(update)));
 }
 
+/// What an update's parameters share over all tensors, but for what depends on the gradient.
+UpdateParams step_params(const OptimizerSpec& spec, OptimizerKind kind, int64_t update, float lr) {
+    UpdateParams params;
+    params.kind = kind;
+    params.lr = lr;
+    params.momentum = static_cast<float>(spec.momentum);
+    params.beta1 = static_cast<float>(spec.beta1);
+    params.beta2 = static_cast<float>(spec.beta2);
+    params.one_minus_beta1 = static_cast<float>(1.0 - spec.beta1);
+    params.one_minus_beta2 = static_cast<float>(1.0 - spec.beta2);
+    params.correction1 = bias_correction(spec.beta1, update);
+    params.correction2 = bias_correction(spec.beta2, update);
+    params.epsilon = static_cast<float>(spec.epsilon);
+    return params;
+}
+
 }  // namespace
 
 Update::Update(const OptimizerSpec& spec, std::vector<UpdateTensor> tensors, int64_t flat_elements, Backend& backend)
@@ -76,26 +92,21 @@ Update::Update(const OptimizerSpec& spec, std::vector<UpdateTensor> tensors, int
 
 UpdateResult Update::apply(const float* gradient, float loss_sum, int64_t b, int64_t u, float lr, double lr_double,
                            float* weights) {
+    const bool wants_norm = spec_.report_norm || spec_.clip_norm > 0;
+    const float divisor = spec_.average ? static_cast<float>(b) : 1.0F;
+    const double squares = wants_norm ? square_sum(gradient, weights, divisor) : std::nan("");
     UpdateResult result;
-    // G is finite exactly where g = G / b is, so the check needs no division. Gaps between tensors hold zeros.
-    if (!std::isfinite(loss_sum) || !backend_.all_finite(backend_.main(), flat_elements_, gradient)) {
+    // G is finite exactly where g = G / b is; gaps between tensors hold zeros. A finite sum of squares shows it without
+    // a pass of its own.
+    if (!std::isfinite(loss_sum) ||
+        (!std::isfinite(squares) && !backend_.all_finite(backend_.main(), flat_elements_, gradient))) {
         result.finite = false;
         return result;
     }
-    UpdateParams params;
-    params.kind = kind_;
-    params.divisor = spec_.average ? static_cast<float>(b) : 1.0F;
-    params.lr = lr;
-    params.momentum = static_cast<float>(spec_.momentum);
-    params.beta1 = static_cast<float>(spec_.beta1);
-    params.beta2 = static_cast<float>(spec_.beta2);
-    params.one_minus_beta1 = static_cast<float>(1.0 - spec_.beta1);
-    params.one_minus_beta2 = static_cast<float>(1.0 - spec_.beta2);
-    params.correction1 = bias_correction(spec_.beta1, u);
-    params.correction2 = bias_correction(spec_.beta2, u);
-    params.epsilon = static_cast<float>(spec_.epsilon);
-    if (spec_.report_norm || spec_.clip_norm > 0) {
-        const float norm = gradient_norm(gradient, weights, params.divisor);
+    UpdateParams params = step_params(spec_, kind_, u, lr);
+    params.divisor = divisor;
+    if (wants_norm) {
+        const auto norm = static_cast<float>(std::sqrt(squares));
         const auto limit = static_cast<float>(spec_.clip_norm);
         params.clip_active = spec_.clip_norm > 0 && norm > limit;
         if (params.clip_active) params.clip = limit / norm;
@@ -122,8 +133,8 @@ std::vector<Update::Slot> Update::slots() {
     return slots;
 }
 
-/// Tensors are added in model order in fp64; the root is rounded to fp32 once.
-float Update::gradient_norm(const float* gradient, const float* weights, float divisor) {
+/// Of g, l2 included; tensors are added in model order.
+double Update::square_sum(const float* gradient, const float* weights, float divisor) {
     double sum = 0;
     for (std::size_t t = 0; t < tensors_.size(); ++t) {
         const UpdateTensor& tensor = tensors_[t];
@@ -133,7 +144,7 @@ float Update::gradient_norm(const float* gradient, const float* weights, float d
         sum += tensor.file_columns.empty() ? backend_.square_sum(backend_.main(), tensor.count, g, w, divisor, l2)
                                            : file_order_square_sum(t, g, w, divisor, l2);
     }
-    return static_cast<float>(std::sqrt(sum));
+    return sum;
 }
 
 /// The sum's blocks and chains are numbered by the file's elements, so a tensor with turned columns is put into that

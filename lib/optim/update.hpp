@@ -57,7 +57,7 @@ class Update {
     std::vector<Slot> slots();
 
   private:
-    float gradient_norm(const float* gradient, const float* weights, float divisor);
+    double square_sum(const float* gradient, const float* weights, float divisor);
     double file_order_square_sum(std::size_t t, const float* gradient, const float* weights, float divisor, float l2);
     bool decays(const UpdateTensor& tensor) const { return tensor.is_weight || spec_.decay == "all"; }
 

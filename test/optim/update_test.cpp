@@ -217,7 +217,9 @@ TEST_CASE("a non-finite gradient or loss changes nothing and says so") {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     const float inf = std::numeric_limits<float>::infinity();
     for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw"}) {
-        Trial trial(optimizer(name), one_tensor(3), {1, 2, 3});
+        OptimizerSpec spec = optimizer(name);
+        spec.clip_norm = GENERATE(0.0, 1.0);
+        Trial trial(spec, one_tensor(3), {1, 2, 3});
         trial.step({1, 1, 1}, 1, 0.1);
         const std::vector<float> before = trial.everything();
         CHECK_FALSE(trial.step({0, nan, 0}, 1, 0.1).finite);
@@ -227,6 +229,16 @@ TEST_CASE("a non-finite gradient or loss changes nothing and says so") {
         CHECK(same_bytes(trial.everything(), before));
         CHECK(trial.step({0, 0, 0}, 1, 0.1).finite);
     }
+}
+
+TEST_CASE("a norm beyond fp32 of a finite gradient clips it to nothing") {
+    OptimizerSpec spec = optimizer("sgd");
+    spec.clip_norm = 1;
+    Trial trial(spec, one_tensor(2), {1, 2});
+    const UpdateResult result = trial.step({3e38F, 3e38F}, 1, 0.1);
+    CHECK(result.finite);
+    CHECK(result.grad_norm == std::numeric_limits<float>::infinity());
+    CHECK(trial.weights() == std::vector<float>{1, 2});
 }
 
 TEST_CASE("squares are added in the file's order") {
