@@ -33,9 +33,32 @@ void relax() {
 #endif
 }
 
-// Until `word` differs from `old`: spins for kSpin where that can help, then sleeps on a futex.
-uint32_t wait_for_change(const std::atomic<uint32_t>& word, uint32_t old, bool spins) {
-    if (spins) {
+// How one thread waits for a word to change: it spins for kSpin and then sleeps on a futex. Where spinning has lately
+// been in vain (the other thread needs this very core, or has more to do), it sleeps at once and only now and then
+// tries again.
+class Waiter {
+  public:
+    explicit Waiter(bool may_spin) : may_spin_(may_spin) {}
+
+    /// Returns what `word` holds once that differs from `old`.
+    uint32_t wait_for_change(const std::atomic<uint32_t>& word, uint32_t old) {
+        if (may_spin_ && (in_vain_ < kPatience || ++waits_ % kRetry == 0)) {
+            const uint32_t now = spin(word, old);
+            in_vain_ = now != old ? 0 : in_vain_ + 1;
+            if (now != old) return now;
+        }
+        for (;;) {
+            const uint32_t now = word.load(std::memory_order_acquire);
+            if (now != old) return now;
+            word.wait(old, std::memory_order_acquire);
+        }
+    }
+
+  private:
+    static constexpr uint32_t kPatience = 4;
+    static constexpr uint32_t kRetry = 32;
+
+    static uint32_t spin(const std::atomic<uint32_t>& word, uint32_t old) {
         const Clock::time_point end = Clock::now() + kSpin;
         do {
             for (int look = 0; look < kLooksPerClockRead; ++look) {
@@ -44,20 +67,20 @@ uint32_t wait_for_change(const std::atomic<uint32_t>& word, uint32_t old, bool s
                 relax();
             }
         } while (Clock::now() < end);
+        return old;
     }
-    for (;;) {
-        const uint32_t now = word.load(std::memory_order_acquire);
-        if (now != old) return now;
-        word.wait(old, std::memory_order_acquire);
-    }
-}
+
+    const bool may_spin_;
+    uint32_t in_vain_ = 0;
+    uint32_t waits_ = 0;
+};
 
 }  // namespace
 
 struct ThreadPool::State {
-    int threads = 1;
-    bool spins =
-        false;  // false where the threads outnumber the CPUs: a spinning one would hold up the one it waits for
+    const int threads;
+    const bool may_spin;  // not where threads outnumber CPUs: a spinning one would hold up the one it waits for
+    Waiter caller;
 
     // Written by run() before `round` changes, read by the workers after they saw the change.
     const Body* body = nullptr;
@@ -71,6 +94,7 @@ struct ThreadPool::State {
 
     std::vector<std::thread> workers;
 
+    explicit State(int threads_) : threads(threads_), may_spin(available_cpus() >= threads_), caller(may_spin) {}
     ~State() { stop(); }
 
     void start_round() {
@@ -94,9 +118,10 @@ struct ThreadPool::State {
     }
 
     void work(int part) {
+        Waiter waiter(may_spin);
         uint32_t seen = 0;
         for (;;) {
-            seen = wait_for_change(round, seen, spins);
+            seen = waiter.wait_for_change(round, seen);
             if (stopping) return;
             call(*body, part);
             if (running.fetch_sub(1, std::memory_order_acq_rel) == 1) running.notify_one();
@@ -105,15 +130,14 @@ struct ThreadPool::State {
 
     void wait_for_workers() {
         for (uint32_t left = running.load(std::memory_order_acquire); left != 0;) {
-            left = wait_for_change(running, left, spins);
+            left = caller.wait_for_change(running, left);
         }
     }
 };
 
-ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
+ThreadPool::ThreadPool(int threads) {
     if (threads < 1) fail(ErrorKind::kUsage, "a thread pool of {} threads: at least 1 is needed", threads);
-    state_->threads = threads;
-    state_->spins = available_cpus() >= threads;
+    state_ = std::make_unique<State>(threads);
     state_->workers.reserve(static_cast<size_t>(threads - 1));
     for (int part = 1; part < threads; ++part) {
         try {

@@ -75,7 +75,9 @@ TEST_CASE("an exception of any part is rethrown after all parts are done, and th
         }
         CHECK_THROWS_AS(pool.run([](int, int) { throw std::runtime_error("all"); }), std::runtime_error);
         int calls = 0;
-        pool.run([&](int part, int) { calls += part == 0 ? 1 : 0; });
+        pool.run([&](int part, int) {
+            if (part == 0) ++calls;
+        });
         CHECK(calls == 1);
     }
 }
