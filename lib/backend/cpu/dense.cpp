@@ -21,19 +21,9 @@ constexpr int kSamplesOnLanes = 16;            // from here on, samples fill the
 constexpr int kPackWeights = 512;              // from here on, packing W is paid for
 constexpr int kPackWeightsBackward = 192;      // the same for the data gradient
 constexpr int64_t kPartialBytes = 384 * 1024;  // of sums kept between blocks of k, of a thread
-constexpr int64_t kParallelTerms = 1 << 16;    // less work than this does not pay for waking the pool
 
 int64_t round_up(int64_t n, int64_t multiple) {
     return (n + multiple - 1) / multiple * multiple;
-}
-
-// body(part, parts) on the stream's threads, or on the caller alone for a small sum.
-void run_parts(CpuStream& stream, int64_t terms, FunctionRef<void(int, int)> body) {
-    if (terms < kParallelTerms) {
-        body(0, 1);
-    } else {
-        stream.parallel(body);
-    }
 }
 
 class CpuDense final : public Dense {

@@ -9,7 +9,17 @@ constexpr int64_t kPanelBlockBytes =
     384 * 1024;  // of panels used together: leaves room for A in the second-level cache
 constexpr int64_t kWholePanelBytes = 256 * 1024;  // a panel up to this size is used for all its k before the next tile
 
+constexpr int64_t kParallelTerms = 1 << 16;
+
 }  // namespace
+
+void run_parts(CpuStream& stream, int64_t terms, FunctionRef<void(int part, int parts)> body) {
+    if (terms < kParallelTerms) {
+        body(0, 1);
+    } else {
+        stream.parallel(body);
+    }
+}
 
 GemmShare gemm_share(int64_t tiles, int64_t panels, int part, int parts) {
     GemmShare share{{0, tiles}, {0, panels}};

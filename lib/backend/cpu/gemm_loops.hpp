@@ -2,6 +2,7 @@
 // that what it reads again is still in a cache. No order changes a bit.
 #pragma once
 
+#include "backend/cpu/cpu_context.hpp"
 #include "backend/cpu/gemm_kernel.hpp"
 #include "backend/cpu/pack_kernel.hpp"
 
@@ -9,6 +10,10 @@ namespace lockstep {
 
 /// What run_packing needs of scratch: one block of k of as many panels as stay in the second-level cache.
 inline constexpr std::size_t kPackScratchBytes = 384 * 1024;
+
+/// body(part, parts) on the stream's threads at once; on the caller alone where `terms`, the products in all, are too
+/// few to pay for waking the others.
+void run_parts(CpuStream& stream, int64_t terms, FunctionRef<void(int part, int parts)> body);
 
 /// Tiles and panels of one thread, when `parts` share a product: panels where there are enough, else tiles.
 struct GemmShare {

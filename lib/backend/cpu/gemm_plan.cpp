@@ -162,7 +162,7 @@ GemmGroup conv_group(const ConvExtents& e, const Axis& rows, const Axis& columns
 }
 
 GemmPlan conv_plan(const ConvExtents& e, const Axis& rows, const Axis& columns, int samples, int64_t k, int n,
-                   int tile_rows) {
+                   int tile_rows, int most_samples) {
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
     if (e.read.elements() > kMost / 2 || e.written.elements() > kMost / 2 || k > kMost / 2) {
         fail(ErrorKind::kUsage, "convolution: a sample of {} x {} x {} is too large (at most 2^30 elements)",
@@ -181,9 +181,10 @@ GemmPlan conv_plan(const ConvExtents& e, const Axis& rows, const Axis& columns, 
             plan.classes.push_back(make_class(terms, plan));
         }
     }
-    const int64_t most = kMost / std::max(e.read.elements(), e.written.elements());
-    const int64_t cached = kGroupBytes / (e.read.elements() * static_cast<int64_t>(sizeof(float)));
-    const int group = static_cast<int>(std::max<int64_t>(1, std::min({cached, most, int64_t{samples}})));
+    const int64_t most =
+        std::min<int64_t>({kMost / std::max(e.read.elements(), e.written.elements()), samples, most_samples});
+    const int group = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(most, samples_in_cache(e.read))));
+    plan.group_samples = group;
     plan.full_groups = samples / group;
     plan.a_stride = group * e.read.elements();
     plan.c_stride = group * e.written.elements();
@@ -211,6 +212,7 @@ GemmPlan plan_dense_gemm(int rows, int k, int n, int64_t lda, int64_t ldc, int t
     // A group is what 32-bit offsets reach, in whole tiles.
     const int64_t reach = std::numeric_limits<int32_t>::max() / std::max(lda, ldc);
     const int group = static_cast<int>(std::clamp<int64_t>(reach / tile_rows * tile_rows, 1, std::max(1, rows)));
+    plan.group_samples = group;
     plan.full_groups = rows / group;
     plan.a_stride = group * lda;
     plan.c_stride = group * ldc;
@@ -224,7 +226,12 @@ SampleShape bordered_in(const ConvShape& shape) {
             shape.in.channels};
 }
 
-GemmPlan plan_conv_forward(const ConvShape& shape, int rows, bool bordered, int tile_rows) {
+int samples_in_cache(const SampleShape& shape) {
+    const int64_t bytes = shape.elements() * static_cast<int64_t>(sizeof(float));
+    return static_cast<int>(std::max<int64_t>(1, kGroupBytes / bytes));
+}
+
+GemmPlan plan_conv_forward(const ConvShape& shape, int rows, bool bordered, int tile_rows, int most_samples) {
     const SampleShape read = bordered ? bordered_in(shape) : shape.in;
     const int group_in = shape.in.channels / shape.groups;
     const Axis vertical = forward_axis(shape.out_h(), read.height, shape.kernel_h, shape.stride_h, shape.dilation_h,
@@ -232,7 +239,8 @@ GemmPlan plan_conv_forward(const ConvShape& shape, int rows, bool bordered, int 
     const Axis horizontal = forward_axis(shape.out_w(), read.width, shape.kernel_w, shape.stride_w, shape.dilation_w,
                                          bordered ? 0 : shape.pad_left);
     return conv_plan({read, shape.out(), group_in, shape.kernel_w}, vertical, horizontal, rows,
-                     int64_t{shape.kernel_h} * shape.kernel_w * group_in, shape.out_channels / shape.groups, tile_rows);
+                     int64_t{shape.kernel_h} * shape.kernel_w * group_in, shape.out_channels / shape.groups, tile_rows,
+                     most_samples);
 }
 
 GemmPlan plan_conv_backward_data(const ConvShape& shape, int rows, int tile_rows) {
@@ -242,7 +250,8 @@ GemmPlan plan_conv_backward_data(const ConvShape& shape, int rows, int tile_rows
     const Axis horizontal =
         backward_axis(shape.out_w(), shape.in.width, shape.kernel_w, shape.stride_w, shape.dilation_w, shape.pad_left);
     return conv_plan({shape.out(), shape.in, group_out, shape.kernel_w}, vertical, horizontal, rows,
-                     int64_t{shape.kernel_h} * shape.kernel_w * group_out, shape.in.channels / shape.groups, tile_rows);
+                     int64_t{shape.kernel_h} * shape.kernel_w * group_out, shape.in.channels / shape.groups, tile_rows,
+                     rows);
 }
 
 }  // namespace lockstep

@@ -48,6 +48,7 @@ struct GemmPlan {
     int chain = 0;   // k positions of a block
     std::vector<GemmClass> classes;
     GemmGroup full, rest;
+    int group_samples = 0;  // of a full group
     int64_t full_groups = 0;
     int64_t a_stride = 0, c_stride = 0;  // from a full group to the next
 
@@ -61,13 +62,17 @@ GemmPlan plan_dense_gemm(int rows, int k, int n, int64_t lda, int64_t ldc, int t
 
 /// One group of channels of a convolution of `rows` samples; A starts at the group's first input channel, C at its
 /// first output channel. k is (kh, kw, c_in). `bordered`: A is a copy of the image with its padding as zeros, so that
-/// every tap exists; its extent is bordered_in(shape). Throws kUsage where a sample has more than 2^31 elements.
-GemmPlan plan_conv_forward(const ConvShape& shape, int rows, bool bordered, int tile_rows);
+/// every tap exists; its extent is bordered_in(shape). `most_samples`: of a group. Throws kUsage where a sample has
+/// more than 2^30 elements.
+GemmPlan plan_conv_forward(const ConvShape& shape, int rows, bool bordered, int tile_rows, int most_samples);
 
 /// The same for its data gradient: A is dy, C is dx, k is (KH-1-kh, KW-1-kw, c_out).
 GemmPlan plan_conv_backward_data(const ConvShape& shape, int rows, int tile_rows);
 
 /// The image with its border.
 SampleShape bordered_in(const ConvShape& shape);
+
+/// Samples of this shape that stay in the second-level cache together, at least 1.
+int samples_in_cache(const SampleShape& shape);
 
 }  // namespace lockstep

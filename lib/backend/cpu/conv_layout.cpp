@@ -1,0 +1,101 @@
+#include "backend/cpu/conv_layout.hpp"
+
+#include <algorithm>
+
+#include "backend/cpu/gemm_plan.hpp"
+#include "core/thread_pool.hpp"
+
+namespace lockstep {
+namespace {
+
+int64_t round_up(int64_t n, int64_t multiple) {
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+ConvLayout::ConvLayout(const ConvShape& shape, bool depthwise, int lanes)
+    : shape_(shape),
+      depthwise_(depthwise),
+      taps_(int64_t{shape.kernel_h} * shape.kernel_w),
+      group_in_(shape.in.channels / shape.groups),
+      group_out_(shape.out_channels / shape.groups),
+      stride_(round_up(depthwise ? shape.out_channels : group_out_, lanes)),
+      bias_offset_(depthwise ? taps_ * stride_ : shape.groups * taps_ * group_in_ * stride_) {}
+
+std::size_t ConvLayout::packed_bytes(const GemmKernels& kernels, bool backward) const {
+    if (depthwise_) return static_cast<std::size_t>(taps_ * shape_.in.channels) * sizeof(float);
+    const int n = static_cast<int>(columns(backward));
+    return static_cast<std::size_t>(shape_.groups * kernels.panels(n) * kernels.panel_width(n) * depth(backward)) *
+           sizeof(float);
+}
+
+void ConvLayout::pack(const GemmKernels& kernels, const float* w, bool backward, int part, int parts,
+                      float* packed) const {
+    const auto place_of_tap = [&](int64_t tap) { return backward ? taps_ - 1 - tap : tap; };
+    if (depthwise_) {
+        const IndexRange channels = part_of(shape_.in.channels, part, parts, 16);
+        for (int64_t tap = 0; tap < taps_; ++tap) {
+            float* row = packed + place_of_tap(tap) * shape_.in.channels;
+            for (int64_t c = channels.begin; c < channels.end; ++c) row[c] = w[c * taps_ + tap];
+        }
+        return;
+    }
+    const int64_t n = columns(backward), depth_channels = backward ? group_out_ : group_in_;
+    const int64_t width = kernels.panel_width(static_cast<int>(n)), panels = kernels.panels(static_cast<int>(n));
+    const IndexRange range = part_of(shape_.groups * panels, part, parts);
+    for (int64_t unit = range.begin; unit < range.end; ++unit) {
+        const int64_t group = unit / panels, first = unit % panels * width;
+        float* panel = packed + unit * depth(backward) * width;
+        for (int64_t channel = 0; channel < depth_channels; ++channel) {
+            for (int64_t j = 0; j < width; ++j) {
+                const int64_t column = first + j;
+                const int64_t out = group * group_out_ + (backward ? channel : column),
+                              in = backward ? column : channel;
+                const float* taps = w + (out * group_in_ + in) * taps_;
+                for (int64_t tap = 0; tap < taps_; ++tap) {
+                    panel[(place_of_tap(tap) * depth_channels + channel) * width + j] = column < n ? taps[tap] : 0.0F;
+                }
+            }
+        }
+    }
+}
+
+void ConvLayout::store_gradient(const float* leaf, int part, int parts, float* dw, float* db) const {
+    constexpr int64_t kLine = 16;  // of the leaf: a cache line of output channels is read once
+    const IndexRange range = part_of(shape_.out_channels, part, parts, kLine);
+    for (int64_t begin = range.begin; begin < range.end; begin += kLine) {
+        const int64_t end = std::min(range.end, begin + kLine);
+        for (int64_t c = 0; c < group_in_; ++c) {
+            for (int64_t tap = 0; tap < taps_; ++tap) {
+                for (int64_t o = begin; o < end; ++o) {
+                    const int64_t group = o / group_out_;
+                    const int64_t at = depthwise_
+                                           ? tap * stride_ + o
+                                           : ((group * taps_ + tap) * group_in_ + c) * stride_ + o - group * group_out_;
+                    dw[(o * group_in_ + c) * taps_ + tap] = leaf[at];
+                }
+            }
+        }
+    }
+    if (part == 0 && db != nullptr) std::copy_n(leaf + bias_offset_, shape_.out_channels, db);
+}
+
+void copy_with_border(const ConvShape& shape, const float* images, int64_t samples, float* to) {
+    const SampleShape whole = bordered_in(shape);
+    const int64_t whole_row = int64_t{whole.width} * whole.channels, row = int64_t{shape.in.width} * shape.in.channels;
+    const int64_t left = int64_t{shape.pad_left} * shape.in.channels;
+    for (int64_t n = 0; n < samples; ++n) {
+        to = std::fill_n(to, shape.pad_top * whole_row + left, 0.0F);
+        for (int h = 0; h < shape.in.height; ++h) {
+            to = std::copy_n(images, row, to);
+            images += row;
+            const bool last = h == shape.in.height - 1;
+            // The right border of this row and the left one of the next, or of the last row what is left of the image.
+            const int64_t right = int64_t{shape.pad_right} * shape.in.channels;
+            to = std::fill_n(to, right + (last ? shape.pad_bottom * whole_row : left), 0.0F);
+        }
+    }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,243 @@
+#include "backend/cpu/conv_wgrad_kernel.hpp"
+
+#include <algorithm>
+
+#include "backend/cpu/reference_gemm.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/conv_wgrad_kernel.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+//
+#include "backend/cpu/simd.hpp"
+
+#if LOCKSTEP_SIMD
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::HWY_NAMESPACE {
+namespace {
+
+constexpr int kTileRows = kLanes == 8 ? 6 : 8;
+
+// The output rows of a block that one kernel row reads inside the image.
+struct RowRun {
+    int64_t x;      // start of the image row
+    int64_t y;      // start of the row of dy
+    int64_t times;  // rows that follow each other without a gap, 1 unless the plan is flat
+};
+struct BlockRuns {
+    RowRun runs[kChainPositions];  // a block is at most 256 rows of one position
+    int count = 0;
+
+    void collect(const ConvWgradPlan& plan, const ConvWgradOperands& operands, int64_t block, int kernel_row) {
+        const int64_t begin = block * plan.rows_per_block;
+        const int64_t end = std::min(operands.samples * plan.written.height, begin + plan.rows_per_block);
+        const int64_t x_row = int64_t{plan.read.width} * plan.read.channels, y_row = plan.written.width * plan.y_step;
+        if (plan.flat) {
+            runs[0] = {(begin - operands.first_sample * plan.read.height) * x_row, begin * y_row, end - begin};
+            count = 1;
+            return;
+        }
+        count = 0;
+        int64_t n = begin / plan.written.height, oh = begin % plan.written.height;
+        for (int64_t row = begin; row < end; ++row) {
+            const int64_t ih = oh * plan.stride_h + plan.vertical[static_cast<std::size_t>(kernel_row)];
+            if (ih >= 0 && ih < plan.read.height) {
+                runs[count++] = {((n - operands.first_sample) * plan.read.height + ih) * x_row, row * y_row, 1};
+            }
+            if (++oh == plan.written.height) {
+                oh = 0;
+                ++n;
+            }
+        }
+    }
+};
+
+struct Tile {
+    const float* x;  // with the tap's and the tile's offset
+    const float* dy;
+    const RowRun* runs;
+    int run_count;
+    int64_t count;  // positions of a row
+    int64_t x_step, y_step;
+    float* gradient;
+    int64_t stride;
+    int columns;
+    bool first;
+};
+
+template <int R, int NV, bool kWhole>
+HWY_INLINE void run_tile(const Tile& t) {
+    const FloatTag d;
+    FloatVec acc[R][NV];
+    LOCKSTEP_UNROLL for (int r = 0; r < R; ++r) LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) acc[r][v] = hn::Zero(d);
+    for (int i = 0; i < t.run_count; ++i) {
+        const float* x = t.x + t.runs[i].x;
+        const float* y = t.dy + t.runs[i].y;
+        for (int64_t k = t.count * t.runs[i].times; k > 0; --k, x += t.x_step, y += t.y_step) {
+            FloatVec yv[NV];
+            LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) yv[v] =
+                kWhole || v < NV - 1 ? hn::LoadU(d, y + v * kLanes) : load(y + v * kLanes, t.columns - v * kLanes);
+            LOCKSTEP_UNROLL for (int r = 0; r < R; ++r) {
+                const FloatVec a = hn::Set(d, x[r]);
+                LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) acc[r][v] = fma(a, yv[v], acc[r][v]);
+            }
+        }
+    }
+    LOCKSTEP_UNROLL for (int r = 0; r < R; ++r) LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) {
+        float* p = t.gradient + r * t.stride + v * kLanes;
+        const FloatVec total = t.first ? hn::Zero(d) : hn::LoadU(d, p);
+        hn::StoreU(hn::Add(total, acc[r][v]), d, p);
+    }
+}
+
+template <int R>
+HWY_NOINLINE void run_rows(Tile t, int n) {
+    for (int o = 0; o < n; o += 2 * kLanes) {
+        t.columns = n - o;
+        if (t.columns >= 2 * kLanes) {
+            run_tile<R, 2, true>(t);
+        } else if (t.columns > kLanes) {
+            run_tile<R, 2, false>(t);
+        } else if (t.columns == kLanes) {
+            run_tile<R, 1, true>(t);
+        } else {
+            run_tile<R, 1, false>(t);
+        }
+        t.dy += 2 * kLanes;
+        t.gradient += 2 * kLanes;
+    }
+}
+
+using RunRows = void (*)(Tile, int);
+constexpr RunRows kRunRows[] = {nullptr,     run_rows<1>, run_rows<2>, run_rows<3>, run_rows<4>,
+                                run_rows<5>, run_rows<6>, run_rows<7>, run_rows<8>};
+
+int64_t tiles_of_tap(const ConvWgradPlan& plan) {
+    return (plan.tap_rows + kTileRows - 1) / kTileRows;
+}
+
+int64_t tiles(const ConvWgradPlan& plan) {
+    return static_cast<int64_t>(plan.taps.size()) * tiles_of_tap(plan);
+}
+
+void run(const ConvWgradPlan& plan, const ConvWgradOperands& operands, IndexRange tile_range, IndexRange blocks) {
+    const int64_t per_tap = tiles_of_tap(plan);
+    BlockRuns runs;
+    for (int64_t block = blocks.begin; block < blocks.end; ++block) {
+        int kernel_row = -1;
+        for (int64_t i = tile_range.begin; i < tile_range.end; ++i) {
+            const ConvWgradTap& tap = plan.taps[static_cast<std::size_t>(i / per_tap)];
+            if (tap.kernel_row != kernel_row) {
+                kernel_row = tap.kernel_row;
+                runs.collect(plan, operands, block, kernel_row);
+            }
+            // Tiles of a tap are of nearly equal height.
+            const int64_t row = i % per_tap * plan.tap_rows / per_tap,
+                          end = (i % per_tap + 1) * plan.tap_rows / per_tap;
+            const Tile t{operands.x + tap.x + row,
+                         operands.dy + tap.first * plan.y_step,
+                         runs.runs,
+                         runs.count,
+                         tap.count,
+                         plan.x_step,
+                         plan.y_step,
+                         operands.gradient + (i / per_tap * plan.tap_rows + row) * operands.stride,
+                         operands.stride,
+                         0,
+                         block == 0};
+            kRunRows[end - row](t, plan.n);
+        }
+    }
+}
+
+// One tap, NV vectors of channels, all blocks.
+template <int NV>
+HWY_INLINE void depthwise_tap(const ConvWgradPlan& plan, const ConvWgradOperands& operands, const ConvWgradTap& tap,
+                              int64_t c, int64_t lanes, float* gradient) {
+    const FloatTag d;
+    BlockRuns runs;
+    FloatVec total[NV];
+    LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) total[v] = hn::Zero(d);
+    for (int64_t block = 0; block < plan.blocks(operands.samples); ++block) {
+        runs.collect(plan, operands, block, tap.kernel_row);
+        FloatVec acc[NV];
+        LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) acc[v] = hn::Zero(d);
+        for (int i = 0; i < runs.count; ++i) {
+            const float* x = operands.x + tap.x + runs.runs[i].x + c;
+            const float* y = operands.dy + tap.first * plan.y_step + runs.runs[i].y + c;
+            for (int64_t k = tap.count * runs.runs[i].times; k > 0; --k, x += plan.x_step, y += plan.y_step) {
+                LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) acc[v] =
+                    NV > 1 ? fma(hn::LoadU(d, x + v * kLanes), hn::LoadU(d, y + v * kLanes), acc[v])
+                           : fma(load(x, lanes), load(y, lanes), acc[v]);
+            }
+        }
+        LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) total[v] = hn::Add(total[v], acc[v]);
+    }
+    LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v)
+        store(total[v], gradient + c + v * kLanes, NV > 1 ? int64_t{kLanes} : lanes);
+}
+
+void depthwise(const ConvWgradPlan& plan, const ConvWgradOperands& operands, int64_t channels, IndexRange taps) {
+    for (int64_t t = taps.begin; t < taps.end; ++t) {
+        const ConvWgradTap& tap = plan.taps[static_cast<std::size_t>(t)];
+        float* gradient = operands.gradient + t * operands.stride;
+        int64_t c = 0;
+        for (; c + 4 * kLanes <= channels; c += 4 * kLanes) depthwise_tap<4>(plan, operands, tap, c, kLanes, gradient);
+        for (; c < channels; c += kLanes) depthwise_tap<1>(plan, operands, tap, c, channels - c, gradient);
+    }
+}
+
+template <int NV>
+HWY_INLINE void sum_columns(int64_t rows, int64_t channels, const float* x, int64_t lanes, float* sums) {
+    const FloatTag d;
+    FloatVec total[NV];
+    LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) total[v] = hn::Zero(d);
+    for (int64_t begin = 0; begin < rows; begin += kChainPositions) {
+        const int64_t end = std::min<int64_t>(rows, begin + kChainPositions);
+        FloatVec chain[4][NV];
+        LOCKSTEP_UNROLL for (int j = 0; j < 4; ++j) LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) chain[j][v] =
+            hn::Zero(d);
+        const auto add = [&](int j, const float* p) LOCKSTEP_LAMBDA {
+            LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) chain[j][v] =
+                hn::Add(chain[j][v], NV > 1 ? hn::LoadU(d, p + v * kLanes) : load(p, lanes));
+        };
+        int64_t row = begin;
+        for (; row + 4 <= end; row += 4) {
+            LOCKSTEP_UNROLL for (int j = 0; j < 4; ++j) add(j, x + (row + j) * channels);
+        }
+        if (row < end) add(0, x + row * channels);
+        if (row + 1 < end) add(1, x + (row + 1) * channels);
+        if (row + 2 < end) add(2, x + (row + 2) * channels);
+        LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) total[v] =
+            hn::Add(total[v], hn::Add(hn::Add(chain[0][v], chain[1][v]), hn::Add(chain[2][v], chain[3][v])));
+    }
+    LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) store(total[v], sums + v * kLanes, NV > 1 ? int64_t{kLanes} : lanes);
+}
+
+void channel_sums(int64_t rows, int64_t channels, IndexRange columns, const float* x, float* sums) {
+    int64_t c = columns.begin;
+    for (; c + 2 * kLanes <= columns.end; c += 2 * kLanes) sum_columns<2>(rows, channels, x + c, kLanes, sums + c);
+    for (; c < columns.end; c += kLanes) sum_columns<1>(rows, channels, x + c, columns.end - c, sums + c);
+}
+
+}  // namespace
+
+constexpr ConvWgradKernels kConvWgrad{kLanes, tiles, run, depthwise, channel_sums};
+
+}  // namespace lockstep::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // LOCKSTEP_SIMD
+
+#if HWY_ONCE
+namespace lockstep {
+namespace {
+
+constexpr ConvWgradKernels kNone{};
+
+}  // namespace
+
+const ConvWgradKernels& conv_wgrad_kernels(Isa isa) {
+    return LOCKSTEP_PICK_TABLE(isa, kConvWgrad, kNone);
+}
+
+}  // namespace lockstep
+#endif  // HWY_ONCE

@@ -1,0 +1,373 @@
+// Convolutions: every instruction set and thread count gives the bytes of the plain loops that define the sums.
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "backend/cpu/reference_gemm.hpp"
+#include "core/error.hpp"
+#include "kernel_fixture.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+struct ConvCase {
+    ConvShape shape;
+    int rows = 1;
+    bool relu = false, bias = true;
+    Floats x{0}, w{0}, b{0}, dy{0};
+
+    void fill(Random& random) {
+        x = Floats(random, rows * shape.in.elements());
+        w = Floats(random, shape.weights(), 0.1F);
+        b = Floats(random, shape.out_channels);
+        dy = Floats(random, rows * shape.out().elements());
+        for (int64_t i = 0; i < x.size(); ++i) x[i] = relu_of(x[i]);  // zeros, as a layer below makes them
+        for (int64_t i = 0; i < dy.size(); i += 3) dy[i] = 0;
+    }
+    int64_t terms() const { return rows * shape.out().elements() * (shape.weights() / shape.out_channels); }
+    std::string text() const {
+        const ConvShape& s = shape;
+        return fmt::format(
+            "{} rows of {}x{}x{} -> {} channels, kernel {}x{}, stride {}x{}, dilation {}x{}, padding {} {} {} {}, {} "
+            "groups{}{}",
+            rows, s.in.height, s.in.width, s.in.channels, s.out_channels, s.kernel_h, s.kernel_w, s.stride_h,
+            s.stride_w, s.dilation_h, s.dilation_w, s.pad_top, s.pad_bottom, s.pad_left, s.pad_right, s.groups,
+            relu ? ", relu" : "", bias ? "" : ", no bias");
+    }
+};
+
+struct ConvResult {
+    Floats y, dx, dw, db;
+    explicit ConvResult(const ConvCase& c)
+        : y(c.rows * c.shape.out().elements(), -3.0F),
+          dx(c.rows * c.shape.in.elements(), -3.0F),
+          dw(c.shape.weights(), -3.0F),
+          db(c.shape.out_channels, -3.0F) {}
+};
+
+ConvResult reference_result(const ConvCase& c, int chain = kChainTerms, int positions = kChainPositions) {
+    ConvResult r(c);
+    reference_conv_forward(c.shape, c.rows, c.x.data(), c.w.data(), c.bias ? c.b.data() : nullptr, c.relu, r.y.data(),
+                           chain);
+    reference_conv_backward_data(c.shape, c.rows, c.dy.data(), c.w.data(), r.dx.data(), chain);
+    reference_conv_weight_gradient(c.shape, c.rows, {0, c.shape.out_channels}, c.x.data(), c.dy.data(), r.dw.data(),
+                                   positions);
+    reference_channel_sums(int64_t{c.rows} * c.shape.out_h() * c.shape.out_w(), c.shape.out_channels, c.dy.data(),
+                           r.db.data());
+    return r;
+}
+
+// A leaf that a rounding error of its length would overrun.
+Floats leaf_of(const Conv& conv) {
+    return Floats(conv.leaf_elements(), -3.0F);
+}
+
+ConvResult backend_result(const ConvCase& c, Backend& backend) {
+    ConvResult r(c);
+    const auto conv = backend.plan_conv(c.shape, c.relu, true);
+    conv->plan_rows(c.rows);
+    Stream& stream = backend.main();
+    conv->prepare(stream, c.w.data());
+    conv->forward(stream, c.rows, c.x.data(), c.bias ? c.b.data() : nullptr, r.y.data());
+    conv->backward_data(stream, c.rows, c.dy.data(), r.dx.data());
+    Floats leaf = leaf_of(*conv);
+    conv->backward_weights(stream, c.rows, c.x.data(), c.dy.data(), leaf.data());
+    REQUIRE(leaf.intact());
+    conv->store_gradient(stream, leaf.data(), r.dw.data(), r.db.data());
+    return r;
+}
+
+void check_case(ConvCase& c, Random& random, const std::vector<NamedBackend>& backends) {
+    c.fill(random);
+    INFO("seed " << random.seed() << ": " << c.text());
+    const ConvResult expected = reference_result(c);
+    for (const NamedBackend& named : backends) {
+        INFO(named.name);
+        const ConvResult r = backend_result(c, *named.backend);
+        REQUIRE(same_bytes(r.y, expected.y));
+        REQUIRE(same_bytes(r.dx, expected.dx));
+        REQUIRE(same_bytes(r.dw, expected.dw));
+        REQUIRE(same_bytes(r.db, expected.db));
+    }
+}
+
+bool fits(const ConvShape& s) {
+    return s.in.height + s.pad_top + s.pad_bottom > s.dilation_h * (s.kernel_h - 1) &&
+           s.in.width + s.pad_left + s.pad_right > s.dilation_w * (s.kernel_w - 1);
+}
+
+// A random convolution of at most `terms` products in each of its three passes.
+ConvCase random_case(Random& random, int64_t terms) {
+    for (;;) {
+        ConvCase c;
+        ConvShape& s = c.shape;
+        c.rows = random.in(1, random.in(0, 2) == 0 ? 20 : 4);
+        c.relu = random.in(0, 1) == 0;
+        c.bias = random.in(0, 4) != 0;
+        s.in = {random.in(1, 20), random.in(1, 20), 1};
+        s.kernel_h = random.in(1, 7);
+        s.kernel_w = random.in(0, 2) == 0 ? random.in(1, 7) : s.kernel_h;
+        s.stride_h = random.in(0, 1) == 0 ? 1 : random.in(1, 3);
+        s.stride_w = random.in(0, 2) == 0 ? random.in(1, 3) : s.stride_h;
+        s.dilation_h = random.in(0, 3) == 0 ? random.in(1, 3) : 1;
+        s.dilation_w = random.in(0, 3) == 0 ? random.in(1, 3) : s.dilation_h;
+        switch (random.in(0, 3)) {
+            case 0:
+                break;
+            case 1:  // "same"
+                s.pad_top = s.pad_bottom = s.dilation_h * (s.kernel_h - 1) / 2;
+                s.pad_left = s.pad_right = s.dilation_w * (s.kernel_w - 1) / 2;
+                break;
+            default:
+                s.pad_top = random.in(0, 4);
+                s.pad_bottom = random.in(0, 4);
+                s.pad_left = random.in(0, 4);
+                s.pad_right = random.in(0, 8);
+        }
+        switch (random.in(0, 5)) {
+            case 0:  // pictures
+                s.in.channels = random.in(1, 7);
+                s.out_channels = random.in(1, 40);
+                break;
+            case 1:  // depthwise
+                s.groups = s.in.channels = s.out_channels = random.in(2, 90);
+                break;
+            case 2:  // groups
+                s.groups = random.in(2, 5);
+                s.in.channels = s.groups * random.in(1, 12);
+                s.out_channels = s.groups * random.in(1, 20);
+                break;
+            case 3:
+                s.in.channels = 8 * random.in(1, 8);
+                s.out_channels = 16 * random.in(1, 5);
+                break;
+            default:
+                s.in.channels = random.in(8, 70);
+                s.out_channels = random.in(1, 70);
+        }
+        if (fits(s) && c.terms() <= terms) return c;
+    }
+}
+
+ConvShape lenet_second() {
+    ConvShape s;
+    s.in = {14, 14, 32};
+    s.out_channels = 64;
+    s.kernel_h = s.kernel_w = 5;
+    s.pad_top = s.pad_bottom = s.pad_left = s.pad_right = 2;
+    return s;
+}
+
+}  // namespace
+
+TEST_CASE("convolutions give the reference's bytes on every instruction set and thread count") {
+    Random random;
+    const auto backends = every_backend();
+    for (int i = 0; i < 250; ++i) {
+        ConvCase c = random_case(random, 300'000);
+        check_case(c, random, backends);
+    }
+}
+
+TEST_CASE("convolutions of the shapes that networks have give the reference's bytes") {
+    Random random;
+    const auto backends = every_backend(2);
+    struct Shape {
+        int rows, size, in, out, kernel, stride, pad, groups;
+    };
+    const std::vector<Shape> shapes = {
+        {3, 28, 1, 32, 5, 1, 2, 1},     {3, 14, 32, 64, 5, 1, 2, 1},  {2, 32, 3, 16, 3, 1, 1, 1},
+        {2, 16, 16, 32, 3, 2, 1, 1},    {3, 8, 64, 64, 3, 1, 1, 1},   {3, 14, 64, 64, 1, 1, 0, 1},
+        {2, 14, 64, 128, 1, 2, 0, 1},   {1, 7, 128, 136, 3, 1, 1, 1}, {2, 32, 3, 24, 7, 2, 3, 1},
+        {2, 12, 64, 64, 3, 1, 1, 64},   {2, 13, 48, 48, 3, 2, 1, 48}, {2, 9, 64, 64, 3, 1, 1, 4},
+        {1, 23, 40, 40, 23, 1, 11, 40},  // depthwise of two blocks
+    };
+    for (const Shape& shape : shapes) {
+        ConvCase c;
+        c.rows = shape.rows;
+        c.relu = true;
+        c.shape.in = {shape.size, shape.size, shape.in};
+        c.shape.out_channels = shape.out;
+        c.shape.kernel_h = c.shape.kernel_w = shape.kernel;
+        c.shape.stride_h = c.shape.stride_w = shape.stride;
+        c.shape.pad_top = c.shape.pad_bottom = c.shape.pad_left = c.shape.pad_right = shape.pad;
+        c.shape.groups = shape.groups;
+        check_case(c, random, backends);
+    }
+}
+
+TEST_CASE("output positions without any tap are the bias, and input positions without any are zero") {
+    Random random;
+    const auto backends = every_backend(2);
+    for (const int channels : {2, 9, 20}) {
+        ConvCase c;
+        c.rows = 2;
+        c.shape.in = {3, 4, channels};
+        c.shape.out_channels = 5;
+        c.shape.kernel_h = 1;
+        c.shape.kernel_w = 2;
+        c.shape.pad_top = 3;
+        c.shape.pad_right = 4;
+        c.shape.stride_h = 2;
+        c.shape.stride_w = 3;
+        check_case(c, random, backends);
+    }
+}
+
+TEST_CASE("rows may be split over calls of convolutions, and over streams at once") {
+    Random random;
+    for (const NamedBackend& named : every_backend(3)) {
+        Backend& backend = *named.backend;
+        for (const int channels : {3, 12}) {
+            ConvCase c;
+            c.rows = 11;
+            c.shape = lenet_second();
+            c.shape.in.channels = channels;
+            c.shape.out_channels = 20;
+            c.fill(random);
+            const ConvResult expected = backend_result(c, backend);
+            const auto conv = backend.plan_conv(c.shape, false, true);
+            const std::vector<int> pieces = {1, 3, 2, 5};
+            for (const int rows : pieces) conv->plan_rows(rows);
+            conv->prepare(backend.main(), c.w.data());
+            ConvResult r(c);
+            const auto ranges = backend.split_items(static_cast<int>(pieces.size()));
+            backend.for_each_range(ranges, [&](Stream& stream, int range) {
+                int64_t row = 0;
+                for (int i = 0; i < static_cast<int>(pieces.size()); ++i) {
+                    const ShardRange mine = ranges[static_cast<std::size_t>(range)];
+                    if (i >= mine.begin && i < mine.end) {
+                        const int64_t x = row * c.shape.in.elements(), y = row * c.shape.out().elements();
+                        const int rows = pieces[static_cast<std::size_t>(i)];
+                        conv->forward(stream, rows, c.x.data() + x, c.b.data(), r.y.data() + y);
+                        conv->backward_data(stream, rows, c.dy.data() + y, r.dx.data() + x);
+                    }
+                    row += pieces[static_cast<std::size_t>(i)];
+                }
+            });
+            INFO(named.name << ", " << channels << " channels");
+            REQUIRE(same_bytes(r.y, expected.y));
+            REQUIRE(same_bytes(r.dx, expected.dx));
+        }
+    }
+}
+
+TEST_CASE("leaves of shards are added in the device's order and stored in W's") {
+    Random random;
+    for (const NamedBackend& named : every_backend(2)) {
+        for (const int groups : {1, 2, 12}) {
+            ConvCase left, right;
+            left.shape = lenet_second();
+            left.shape.in.channels = left.shape.out_channels = 12;
+            left.shape.groups = groups;
+            right.shape = left.shape;
+            left.rows = 3;
+            right.rows = 2;
+            left.fill(random);
+            right.fill(random);
+            const ConvResult a = reference_result(left), b = reference_result(right);
+            Backend& backend = *named.backend;
+            const auto conv = backend.plan_conv(left.shape, false, false);
+            conv->plan_rows(3);
+            conv->plan_rows(2);
+            Floats leaf = leaf_of(*conv), other = leaf_of(*conv);
+            conv->backward_weights(backend.main(), 3, left.x.data(), left.dy.data(), leaf.data());
+            conv->backward_weights(backend.main(), 2, right.x.data(), right.dy.data(), other.data());
+            backend.add(backend.main(), conv->leaf_elements(), leaf.data(), other.data(), leaf.data());
+            ConvResult r(left);
+            conv->store_gradient(backend.main(), leaf.data(), r.dw.data(), r.db.data());
+            Floats dw = a.dw, db = a.db;
+            for (int64_t i = 0; i < dw.size(); ++i) dw[i] = a.dw[i] + b.dw[i];
+            for (int64_t i = 0; i < db.size(); ++i) db[i] = a.db[i] + b.db[i];
+            INFO(named.name << ", " << groups << " groups");
+            REQUIRE(same_bytes(r.dw, dw));
+            REQUIRE(same_bytes(r.db, db));
+        }
+    }
+}
+
+TEST_CASE("other block lengths give other bits in convolutions, so that these tests can fail") {
+    Random random;
+    ConvCase c;
+    c.shape = lenet_second();
+    c.shape.out_channels = 40;  // a data gradient of 1,000 terms
+    c.rows = 4;
+    c.fill(random);
+    const ConvResult expected = reference_result(c), other = reference_result(c, 256, 128);
+    CHECK_FALSE(same_bytes(other.y, expected.y));
+    CHECK_FALSE(same_bytes(other.dx, expected.dx));
+    CHECK_FALSE(same_bytes(other.dw, expected.dw));
+}
+
+TEST_CASE("NaN and infinity stay what they are through convolutions and relu") {
+    Random random;
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+    const auto like = [](const Floats& a, const Floats& b) {
+        for (int64_t i = 0; i < a.size(); ++i) {
+            if (!(std::isnan(a[i]) ? std::isnan(b[i]) : a[i] == b[i])) return false;
+        }
+        return a.size() == b.size();
+    };
+    for (const int groups : {1, 2, 16}) {
+        ConvCase c;
+        c.shape = lenet_second();
+        c.shape.in.channels = c.shape.out_channels = 16;
+        c.shape.groups = groups;
+        c.rows = 2;
+        c.relu = true;
+        c.fill(random);
+        c.x[100] = kNaN;
+        c.x[1000] = kInfinity;
+        c.b[3] = kNaN;
+        c.dy[777] = kNaN;
+        c.dy[31] = -kInfinity;
+        const ConvResult expected = reference_result(c);
+        REQUIRE(std::isnan(expected.y[3]));
+        for (const NamedBackend& named : every_backend(1)) {
+            INFO(named.name << ", " << groups << " groups");
+            const ConvResult r = backend_result(c, *named.backend);
+            CHECK(like(expected.y, r.y));
+            CHECK(like(expected.dx, r.dx));
+            CHECK(like(expected.dw, r.dw));
+            CHECK(like(expected.db, r.db));
+        }
+    }
+}
+
+TEST_CASE("a convolution that is none is refused with its numbers") {
+    const auto backend = make_cpu_backend({available_isas().front(), 1});
+    const auto message = [&](const ConvShape& shape) -> std::string {
+        try {
+            backend->plan_conv(shape, false, false);
+        } catch (const Error& error) {
+            CHECK(error.kind() == ErrorKind::kUsage);
+            return error.what();
+        }
+        return "accepted";
+    };
+    ConvShape shape = lenet_second();
+    shape.groups = 3;
+    CHECK(message(shape) == "convolution: 3 groups do not divide 32 input and 64 output channels");
+    shape = lenet_second();
+    shape.dilation_h = 5;
+    CHECK(message(shape) ==
+          "convolution: a kernel that spans 21 x 5 does not fit an image of 18 x 18, padding included");
+    shape = lenet_second();
+    shape.stride_w = 0;
+    CHECK(message(shape).find("must be at least 1") != std::string::npos);
+}
+
+TEST_CASE("convolutions give the reference's bytes over many random shapes", "[.long]") {
+    Random random;
+    const auto backends = every_backend();
+    for (int i = 0; i < 3000; ++i) {
+        ConvCase c = random_case(random, 1'000'000);
+        check_case(c, random, backends);
+    }
+}
