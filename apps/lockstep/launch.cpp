@@ -1,9 +1,9 @@
 #include "launch.hpp"
 
+#include <cstdlib>
 #include <string>
 
 #include "comm/mpi_communicator.hpp"
-#include "config/config.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "train/agreement.hpp"
@@ -15,19 +15,19 @@ void refuse_singletons(bool allow_singleton) {
     const std::optional<std::string> tasks = environment_variable("SLURM_STEP_NUM_TASKS");
     if (allow_singleton || !tasks || std::atoll(tasks->c_str()) <= 1) return;
     fail(ErrorKind::kUsage,
-         "started {} times by a launcher that does not speak MPI: every process would train alone; use srun --mpi=pmix "
-         "or mpirun, or "
+         "started {} times by a launcher that does not speak MPI: every process would work alone; use srun --mpi=pmix or mpirun, or "
          "--allow-singleton if that is what you want",
          *tasks);
 }
 
-int report(Communicator& comm, const std::string& message, int code, bool shared) {
-    if (shared || comm.size() == 1) {
-        if (comm.rank() == 0) error_line(message);
-        return code;
+/// One rank's own error: told with its place, and the end of the others, too.
+int end_world(Communicator& comm, const Invocation& invocation, const std::string& message, ErrorKind kind) {
+    if (comm.size() == 1) {
+        report(message, invocation.global);
+        return exit_code(kind);
     }
-    error_line(fmt::format("rank {} on {}: {}", comm.rank(), host_name(), message));
-    comm.abort(code);
+    report(fmt::format("rank {} on {}: {}", comm.rank(), host_name(), message), invocation.global);
+    comm.abort(exit_code(kind));
 }
 
 }  // namespace
@@ -39,20 +39,22 @@ bool under_launcher() {
     return false;
 }
 
-int run_as_rank(int argc, char** argv, bool allow_singleton, FunctionRef<int(Communicator&)> body) {
+int run_as_rank(const Invocation& invocation, bool allow_singleton, FunctionRef<int(Communicator&)> body) {
     const bool launched = under_launcher();
     if (!launched) refuse_singletons(allow_singleton);
-    const std::unique_ptr<Communicator> comm =
-        launched ? make_mpi_communicator(argc, argv) : make_single_communicator();
+    int argc = 0;
+    char** argv = nullptr;
+    const std::unique_ptr<Communicator> comm = launched ? make_mpi_communicator(argc, argv) : make_single_communicator();
     set_log(log_level(), comm->rank() == 0);
     try {
         return body(*comm);
     } catch (const SharedError& e) {
-        return report(*comm, e.what(), exit_code(e.kind()), true);
+        if (comm->rank() == 0) e.positioned() ? report_positioned(e.what()) : report(e.what(), invocation.global);
+        return exit_code(e.kind());
     } catch (const Error& e) {
-        return report(*comm, e.what(), exit_code(e.kind()), false);
+        return end_world(*comm, invocation, e.what(), e.kind());
     } catch (const std::exception& e) {
-        return report(*comm, e.what(), exit_code(ErrorKind::kRuntime), false);
+        return end_world(*comm, invocation, std::string("unexpected: ") + e.what(), ErrorKind::kRuntime);
     }
 }
 

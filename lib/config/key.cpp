@@ -1,10 +1,37 @@
 #include "config/key.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cctype>
 
 #include "core/error.hpp"
 
 namespace lockstep {
+
+namespace {
+
+std::vector<std::string_view> split(std::string_view list) {
+    std::vector<std::string_view> parts;
+    while (!list.empty()) {
+        const size_t bar = std::min(list.find('|'), list.size());
+        parts.push_back(list.substr(0, bar));
+        list.remove_prefix(std::min(bar + 1, list.size()));
+    }
+    return parts;
+}
+
+}  // namespace
+
+std::vector<std::string> settable_names() {
+    std::vector<std::string> names;
+    for (const Key& key : config_keys()) {
+        names.emplace_back(key.name);
+        if (key.field.type != KeyType::kPaths) continue;
+        for (const char* part : {"images", "labels"}) names.push_back(fmt::format("{}.{}", key.name, part));
+    }
+    return names;
+}
 
 const Key* find_key(std::string_view name) {
     for (const Key& key : config_keys()) {
@@ -31,20 +58,6 @@ std::string_view name_in_section(const Key& key) {
 Value default_of(const Key& key) {
     return key.field.get(Config{});
 }
-
-namespace {
-
-std::vector<std::string_view> split(std::string_view list) {
-    std::vector<std::string_view> parts;
-    while (!list.empty()) {
-        const size_t bar = std::min(list.find('|'), list.size());
-        parts.push_back(list.substr(0, bar));
-        list.remove_prefix(std::min(bar + 1, list.size()));
-    }
-    return parts;
-}
-
-}  // namespace
 
 std::vector<std::string_view> choices_of(const Key& key) {
     return split(key.choices);

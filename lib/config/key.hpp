@@ -63,6 +63,9 @@ std::span<const Key> config_keys();
 std::span<const KeyPair> config_pairs();
 std::span<const Section> config_sections();
 
+/// All names that a setting may have: the keys, and "data.train.images" and the like, which may be set one by one.
+std::vector<std::string> settable_names();
+
 const Key* find_key(std::string_view name);
 const Key& key_of(std::string_view name);          // that is known to exist
 std::string_view section_of(const Key& key);       // "batch"

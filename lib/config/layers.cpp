@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <optional>
 
 #include "config/key.hpp"
@@ -16,16 +17,9 @@
 namespace lockstep {
 namespace {
 
-/// images and labels of data.train and data.test may be set one by one.
-constexpr std::string_view kPathParts[] = {"images", "labels"};
-
 bool is_settable(std::string_view name) {
-    if (find_key(name) != nullptr) return true;
-    const size_t dot = name.rfind('.');
-    if (dot == std::string_view::npos) return false;
-    const Key* key = find_key(name.substr(0, dot));
-    if (key == nullptr || key->field.type != KeyType::kPaths) return false;
-    return name.substr(dot + 1) == kPathParts[0] || name.substr(dot + 1) == kPathParts[1];
+    const std::vector<std::string> names = settable_names();
+    return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 bool is_section(std::string_view name) {
@@ -52,8 +46,10 @@ class Flattener {
     void add(const std::string& name, const TomlValue& value, const std::string& origin) {
         const auto* table = std::get_if<TomlTable>(&value.data);
         const Key* key = find_key(name);
-        if (table != nullptr && (is_section(name) || (key != nullptr && key->field.type == KeyType::kPaths))) {
+        if (table != nullptr && is_section(name)) {
             add_entries(name + ".", *table, origin);
+        } else if (table != nullptr && key != nullptr && key->field.type == KeyType::kPaths) {
+            add_paths(name + ".", *table, origin);
         } else if (is_settable(name)) {
             layer_.settings.push_back({name, value, origin});
         } else if (is_section(name)) {
@@ -64,6 +60,19 @@ class Flattener {
         } else {
             add_fault(fmt::format("{}: {}: unknown key{}", origin, one_line(name), did_you_mean(nearest_key(name))));
         }
+    }
+
+    /// The parts of data.train together are one value, which stands where data.train does.
+    void add_paths(const std::string& prefix, const TomlTable& table, const std::string& origin) {
+        TomlTable unknown;
+        for (const TomlEntry& entry : table) {
+            if (is_settable(prefix + entry.name)) {
+                layer_.settings.push_back({prefix + entry.name, entry.value, origin});
+            } else {
+                unknown.push_back(entry);
+            }
+        }
+        add_entries(prefix, unknown, origin);
     }
 
     void add_entries(const std::string& prefix, const TomlTable& table, const std::string& origin) {
@@ -120,29 +129,23 @@ TomlValue loose_value(std::string_view name, const std::string& text) {
 }
 
 void add_environment(const ConfigSources& sources, Layers& out) {
-    std::vector<std::pair<std::string, std::string>> known;  // variable, key
-    for (const Key& key : config_keys()) {
-        known.emplace_back(environment_name(key.name), key.name);
-        if (key.field.type != KeyType::kPaths) continue;
-        for (const std::string_view part : kPathParts) {
-            const std::string name = fmt::format("{}.{}", key.name, part);
-            known.emplace_back(environment_name(name), name);
-        }
-    }
+    std::map<std::string, std::string> keys;  // by variable
     std::vector<std::string> variables;
-    for (const auto& [variable, key] : known) variables.push_back(variable);
-
+    for (const std::string& name : settable_names()) {
+        variables.push_back(environment_name(name));
+        keys[variables.back()] = name;
+    }
     Layer layer{sources.directory, {}};
     Flattener flattener(layer, "");
     for (const auto& [variable, text] : sources.environment) {
         if (variable.starts_with("LOCKSTEP_DEBUG_")) continue;
-        const auto found = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == variable; });
-        if (found == known.end()) {
-            out.warnings.push_back(fmt::format("{}: no such config variable{}", one_line(variable),
-                                               did_you_mean(nearest(variable, variables))));
-        } else {
+        const auto found = keys.find(variable);
+        if (found != keys.end()) {
             flattener.add(found->second, loose_value(found->second, text), variable);
+            continue;
         }
+        out.warnings.push_back(fmt::format("{}: no such config variable{}", one_line(variable),
+                                           did_you_mean(nearest(variable, variables))));
     }
     out.layers.push_back(std::move(layer));
 }
@@ -158,7 +161,7 @@ void add_sets(const ConfigSources& sources, Layers& out) {
             continue;
         }
         std::string name = set.substr(0, equals);
-        while (!name.empty() && name.back() == ' ') name.pop_back();
+        std::erase(name, ' ');
         flattener.add(name, loose_value(name, set.substr(equals + 1)), origin);
     }
     out.layers.push_back(std::move(layer));

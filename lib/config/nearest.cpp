@@ -56,16 +56,16 @@ std::string nearest_key(std::string_view name) {
     const auto [section, last] = parts(name);
     std::string best;
     size_t least = name.size();
-    for (const Key& key : config_keys()) {
-        const size_t whole = edit_distance(name, key.name);
-        // The right name in the wrong section, or in none: only that part was mistyped, whatever the section's length.
-        const size_t part = edit_distance(last, name_in_section(key)) + (section == section_of(key) ? 0 : 1);
-        const size_t distance =
-            std::min(whole <= tolerance(name) ? whole : least, part <= tolerance(last) ? part : least);
-        if (distance < least) {
-            least = distance;
-            best = key.name;
-        }
+    const auto consider = [&](size_t distance, size_t most, const std::string& key) {
+        if (distance > most || distance >= least) return;
+        least = distance;
+        best = key;
+    };
+    for (const std::string& key : settable_names()) {
+        const auto [key_section, key_last] = parts(key);
+        consider(edit_distance(name, key), std::min<size_t>(3, tolerance(name)), key);
+        // The right name in the wrong section, or in none, is one mistake, whatever the section's length.
+        consider(edit_distance(last, key_last) + (section == key_section ? 0 : 1), tolerance(last), key);
     }
     return best;
 }

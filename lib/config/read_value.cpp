@@ -24,10 +24,13 @@ std::string limit_text(double limit) {
 }
 
 void check_range(const std::string& name, const Range& range, double number, const TomlValue& value) {
-    const bool high_enough = range.above ? number > range.least : number >= range.least;
-    const bool low_enough = range.below ? number < range.most : number <= range.most;
-    if (high_enough && low_enough) return;
-    throw Fault{fmt::format("{} must be {}, got {}", name, range_text(range), describe(value))};
+    const bool too_low = range.above ? number <= range.least : number < range.least;
+    const bool too_high = range.below ? number >= range.most : number > range.most;
+    if (!too_low && !too_high) return;
+    // Only the side that is broken: nobody who writes 0 needs to know the upper bound.
+    const Range broken =
+        too_low ? Range{.least = range.least, .above = range.above} : Range{.most = range.most, .below = range.below};
+    throw Fault{fmt::format("{} must be {}, got {}", name, range_text(broken), describe(value))};
 }
 
 int64_t read_integer(const Key& key, const std::string& name, const TomlValue& value) {
@@ -162,9 +165,7 @@ std::string type_text(KeyType type) {
 }
 
 std::string join(const std::vector<std::string_view>& parts) {
-    std::string text;
-    for (const std::string_view part : parts) text += (text.empty() ? "" : ", ") + std::string(part);
-    return text;
+    return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 }  // namespace lockstep

@@ -26,7 +26,11 @@ constexpr std::string_view kHead =
     "compared,\n"
     "the contents of the files are; *shared*: never changes a bit, rank 0's value holds for all; *rank*: never changes "
     "a bit,\n"
-    "each rank follows its own.\n";
+    "each rank follows its own.\n\n"
+    "Whole numbers without an upper bound here end at 1,073,741,824 (train.steps at 1e15).\n";
+
+/// Upper bounds from here on only keep sizes inside 64 bits; they are stated once.
+constexpr double kPlenty = 1 << 30;
 
 std::string_view effect_text(KeyEffect effect) {
     switch (effect) {
@@ -52,7 +56,9 @@ std::string values_text(const Key& key) {
         return built + (later.empty() ? "" : "; *later:* " + later);
     }
     std::string text = key.field.type == KeyType::kPaths ? "table, path or list of paths" : type_text(key.field.type);
-    const std::string range = range_text(key.range);
+    Range shown = key.range;
+    if (shown.most >= kPlenty) shown.most = std::numeric_limits<double>::infinity();
+    const std::string range = range_text(shown);
     if (!range.empty()) text += ", " + range;
     return key.later == "*" ? text + "; *later:* any but the default" : text;
 }

@@ -96,6 +96,13 @@ std::string config_schema() {
         json& place = section.empty() ? properties : properties[section]["properties"];
         place[std::string(name_in_section(key))] = key_schema(key);
     }
+    // Neither may be right (another layer sets one); 0 stands for "not set" where the keys have a default.
+    for (const KeyPair& pair : config_pairs()) {
+        const Key& first = key_of(pair.first);
+        if (!first.field.optional) continue;
+        properties[std::string(section_of(first))]["not"]["required"] = {name_in_section(first),
+                                                                         name_in_section(key_of(pair.second))};
+    }
     schema["additionalProperties"] = false;
     return schema.dump(2) + "\n";
 }

@@ -8,7 +8,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::string_view kHead =
-    "# A Lockstep experiment: train it with   lockstep train -c FILE   or   mpirun -np N lockstep train -c FILE.\n"
+    "# A Lockstep experiment: `lockstep train -c FILE` or `mpirun -np N lockstep train -c FILE`.\n"
     "# The result has the same bits on any number of ranks. Lines that are commented out show the defaults;\n"
     "# `lockstep config show -c FILE` prints every key in force, `lockstep config reference` explains each.\n"
     "# The data are Debian's package dataset-fashion-mnist (60,000 + 10,000 real images).\n\n";

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace lockstep {
 namespace {
 
@@ -9,6 +11,7 @@ enum class Spelling { kToml, kJson };
 
 std::string number(double value) {
     std::string text = fmt::format("{}", value);
+    if (!std::isfinite(value)) return text;  // only ever in a message
     const size_t exponent = text.find('e');
     if (exponent == std::string::npos) {
         return text.find('.') == std::string::npos ? text + ".0" : text;  // a float stays a float when it is read again

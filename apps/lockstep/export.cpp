@@ -1,0 +1,44 @@
+// lockstep export: the weights of a run under PyTorch's names and shapes.
+#include <filesystem>
+#include <memory>
+
+#include "commands.hpp"
+#include "core/error.hpp"
+#include "io/files.hpp"
+#include "io/npz.hpp"
+#include "io/safetensors.hpp"
+#include "stored.hpp"
+
+namespace lockstep {
+namespace {
+
+int export_now(const StoredOptions& options, const std::string& format, const std::string& out) {
+    if (format == "onnx") fail(ErrorKind::kUsage, "--format onnx: not built yet; safetensors and npz are");
+    if (std::filesystem::is_directory(out)) fail(ErrorKind::kUsage, "{}: is a folder; --out names a file", out);
+    const StoredModel stored = options.read();
+    if (format == "safetensors") {
+        write_file_atomic(out, stored.model);
+    } else {
+        const SafetensorsFile model = SafetensorsFile::parse(stored.model, stored.where);
+        write_npz(out, model.tensors());
+    }
+    return 0;
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Invocation& invocation) {
+    CLI::App* command = app.add_subcommand("export", "Write the weights of a run under PyTorch's names and shapes");
+    const auto options = std::make_shared<StoredOptions>();
+    const auto format = std::make_shared<std::string>();
+    const auto out = std::make_shared<std::string>();
+    command->add_option("--run", options->run, "Run directory")->type_name("DIR")->required();
+    command->add_option("--format", *format, "File format")
+        ->check(CLI::IsMember({"safetensors", "npz", "onnx"}))
+        ->type_name("safetensors|npz|onnx")
+        ->required();
+    command->add_option("--out", *out, "File to write")->type_name("FILE")->required();
+    command->callback([=, &invocation] { invocation.action = [=] { return export_now(*options, *format, *out); }; });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+#include "stored.hpp"
+
+#include <filesystem>
+
+#include "core/error.hpp"
+#include "io/safetensors.hpp"
+#include "train/agreement.hpp"
+#include "train/model_file.hpp"
+#include "train/settings.hpp"
+
+namespace lockstep {
+
+void StoredOptions::add_to(CLI::App& command, bool with_checkpoint) {
+    command.add_option("--run", run, "Run directory")->type_name("DIR");
+    if (with_checkpoint) {
+        command.add_option("--checkpoint", checkpoint, "A checkpoint, with -c")->type_name("PATH");
+        command.add_option("-c,--config", files, "Config file for --checkpoint")->type_name("FILE")->allow_extra_args(false);
+    }
+    command.add_option("--set", sets, "Set one key, for example device.threads=2")->type_name("KEY=VALUE")->allow_extra_args(false);
+    command.add_option("--split", split, "test or train")->check(CLI::IsMember({"test", "train"}))->type_name("test|train");
+    command.add_flag("--allow-singleton", allow_singleton, "Work alone though a launcher without MPI started several");
+}
+
+void StoredOptions::check() const {
+    if (run.empty() == checkpoint.empty()) fail(ErrorKind::kUsage, "give --run DIR, or --checkpoint PATH with -c FILE");
+    if (!checkpoint.empty() && files.empty()) fail(ErrorKind::kUsage, "--checkpoint needs -c FILE: which data and model?");
+    if (!run.empty() && !files.empty()) fail(ErrorKind::kUsage, "-c goes with --checkpoint; a run has its own config");
+}
+
+StoredModel StoredOptions::read() const {
+    if (!run.empty()) return read_run(run, sets);
+    const LoadedConfig loaded = load_config({files, config_environment(), sets, std::filesystem::current_path().string()});
+    return read_from_checkpoint(checkpoint, loaded.config);
+}
+
+StoredSession::StoredSession(Communicator& comm, const StoredOptions& options)
+    : comm_(comm), stored_(read_on_first(comm, [&] { return options.read(); })) {
+    const Config& config = stored_.config;
+    comm.set_timeout(config.device.timeout_s);
+    agree(comm, [&] {
+        splits_ = open_data(config);
+        split_ = options.split == "train" ? splits_.train.get() : splits_.test.get();
+        if (split_ == nullptr) fail(ErrorKind::kUsage, "data.test is not set: there is no split to look at; --split train is there");
+    });
+    device_ = choose_device(comm, config);
+    agree(comm, [&] {
+        Backend& backend = *device_.backend;
+        network_ = std::make_unique<Network>(model_spec(config, split_->shape(), splits_.train->classes()), backend);
+        const ParameterTable& parameters = network_->parameters();
+        std::vector<float> flat(static_cast<std::size_t>(parameters.flat_elements()), 0.0F);
+        load_tensors(SafetensorsFile::parse(stored_.model, stored_.where), stored_.where, parameters, "", flat.data());
+        weights_ = backend.allocate(flat.size() * sizeof(float));
+        backend.upload(backend.main(), flat.data(), weights_->floats(), flat.size() * sizeof(float));
+        backend.synchronize();
+    });
+}
+
+EvaluationContext StoredSession::context() { return {comm_, *device_.backend, *network_, weights_->floats(), stored_.config}; }
+
+int64_t StoredSession::steps_per_epoch() const { return make_run_plan(stored_.config, splits_.train->size()).steps_per_epoch; }
+
+}  // namespace lockstep

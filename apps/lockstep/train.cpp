@@ -1,0 +1,71 @@
+// lockstep train: one run, alone or as one of the ranks of a launcher.
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "commands.hpp"
+#include "core/error.hpp"
+#include "launch.hpp"
+#include "train/agreement.hpp"
+#include "train/stop_signal.hpp"
+#include "train/trainer.hpp"
+
+namespace lockstep {
+namespace {
+
+struct Options {
+    ConfigOptions config;
+    std::string out;
+    std::string resume = "never";
+    bool allow_singleton = false;
+};
+
+int train_here(Communicator& comm, const Options& options, const Invocation& invocation) {
+    LoadedConfig loaded;
+    agree(comm, [&] { loaded = options.config.load(); });
+    TrainOptions train_options;
+    train_options.resume = options.resume == "never"  ? ResumeMode::kNever
+                           : options.resume == "auto" ? ResumeMode::kAuto
+                                                      : ResumeMode::kPath;
+    if (train_options.resume == ResumeMode::kPath) train_options.resume_path = options.resume;
+    // Rank 0's clock names the folder.
+    train_options.out = comm.broadcast(0, options.out.empty() ? "runs/" + loaded.name + "-" + compact_now() : options.out);
+    train_options.progress = choose_progress(invocation.global.progress, under_launcher(), invocation.global.use_color(STDERR_FILENO));
+    if (comm.rank() != 0) train_options.progress.style = ProgressStyle::kNone;
+    train_options.argv = invocation.arguments;
+    train_options.stop_requested = [] { return stop_signal() != 0; };
+    const TrainResult result = train(comm, std::move(loaded), train_options);
+    if (comm.rank() == 0) {
+        if (result.stopped) {
+            inform("stopped on request at step {}; go on with --resume auto --out {}", result.steps, train_options.out);
+        } else if (!result.already_done) {
+            inform("done: {} steps, {}/model.safetensors  sha256 {}", result.steps, train_options.out, result.sha256);
+        }
+    }
+    return result.stopped ? exit_code(ErrorKind::kStopped) : 0;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Invocation& invocation) {
+    CLI::App* command = app.add_subcommand("train", "Train; alone, or under mpirun or srun with any number of ranks");
+    const auto options = std::make_shared<Options>();
+    options->config.add_to(*command, true);
+    command->add_option("--out", options->out, "Run directory (default runs/<config>-<time>)")->type_name("DIR");
+    command->add_option("--resume", options->resume, "auto: go on in --out; never: refuse an existing run; a checkpoint: start from it")
+        ->type_name("auto|never|PATH");
+    command->add_flag("--allow-singleton", options->allow_singleton, "Train alone though a launcher without MPI started several");
+    command->callback([options, &invocation] {
+        invocation.action = [options, &invocation] {
+            if (options->resume == "auto" && options->out.empty()) {
+                fail(ErrorKind::kUsage, "--resume auto needs --out DIR: which run is to go on?");
+            }
+            install_stop_handlers();
+            return run_as_rank(invocation, options->allow_singleton,
+                               [&](Communicator& comm) { return train_here(comm, *options, invocation); });
+        };
+    });
+}
+
+}  // namespace lockstep

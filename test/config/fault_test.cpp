@@ -1,0 +1,185 @@
+#include <catch2/catch.hpp>
+
+#include "config/config_maker.hpp"
+
+namespace lockstep::test {
+namespace {
+
+/// In line 3 and following, after the least config.
+struct Case {
+    std::string text;
+    std::string line;
+};
+
+void check(const std::vector<Case>& cases) {
+    for (const Case& c : cases) {
+        INFO(c.text);
+        CHECK(faults({{kLeast + c.text}}) == std::vector<std::string>{c.line});
+    }
+}
+
+TEST_CASE("an unknown key or section is named with its place and the nearest one") {
+    check({
+        {"[optimizer]\n    lrr = 1", "1.toml:4:5: optimizer.lrr: unknown key; did you mean optimizer.lr?"},
+        {"sede = 1", "1.toml:3:1: sede: unknown key; did you mean seed?"},
+        {"lr = 1", "1.toml:3:1: lr: unknown key; did you mean optimizer.lr?"},
+        {"batch_size = 1", "1.toml:3:1: batch_size: unknown key; did you mean batch.size?"},
+        {"[batch]\nzzzzzzz = 1", "1.toml:4:1: batch.zzzzzzz: unknown key"},
+        {"[optimiser]\nlr = 1", "1.toml:3:2: optimiser: unknown section; did you mean optimizer?"},
+        {"[model.layers]\nx = 1", "1.toml:3:8: model.layers: unknown key"},
+        {"data.train = { images = \"i\", label = \"l\" }",
+         "1.toml:3:30: data.train.label: unknown key; did you mean data.train.labels?"},
+    });
+}
+
+TEST_CASE("a value of another type is refused with what it should be") {
+    check({
+        {"[batch]\nsize = \"big\"", "1.toml:4:1: batch.size must be a whole number, got \"big\""},
+        {"[batch]\nsize = 2.0", "1.toml:4:1: batch.size must be a whole number, got 2.0"},
+        {"[optimizer]\nlr = true", "1.toml:4:1: optimizer.lr must be a number, got true"},
+        {"[optimizer]\nlr = nan", "1.toml:4:1: optimizer.lr must be finite, got nan"},
+        {"[optimizer]\nlr = inf", "1.toml:4:1: optimizer.lr must be finite, got inf"},
+        {"[log]\ngrad_norm = 1", "1.toml:4:1: log.grad_norm must be true or false, got 1"},
+        {"[log]\ndir = 1", "1.toml:4:1: log.dir must be a string, got 1"},
+        {"[model]\nhidden = 5", "1.toml:4:1: model.hidden must be a list of whole numbers, got 5"},
+        {"[model]\nhidden = [5, \"a\"]", "1.toml:4:1: model.hidden[1] must be a whole number, got \"a\""},
+        {"data.mean = [[1]]", "1.toml:3:6: data.mean[0] must be a number, got [1]"},
+        {"data.train = 1",
+         "1.toml:3:6: data.train must be { images = \"…\", labels = \"…\" }, a path or a list of paths, got 1"},
+        {"data.train.images = 1", "1.toml:3:6: data.train.images must be a path, got 1"},
+        {"seed = 2024-01-01", "1.toml:3:1: seed must be a whole number, got a date or time"},
+        {"batch = 128", "1.toml:3:1: batch is a section ([batch]), got 128"},
+        {"[[batch]]\nsize = 1", "1.toml:3:3: batch is a section ([batch]), got [a table]"},
+    });
+}
+
+TEST_CASE("a value out of range is refused with the bound that it breaks") {
+    check({
+        {"[batch]\nsize = 0", "1.toml:4:1: batch.size must be at least 1, got 0"},
+        {"[batch]\nshards = 65537", "1.toml:4:1: batch.shards must be at most 65536, got 65537"},
+        {"seed = -1", "1.toml:3:1: seed must be at least 0, got -1"},
+        {"[optimizer]\nmomentum = 1", "1.toml:4:1: optimizer.momentum must be below 1, got 1"},
+        {"[optimizer]\nlr = -0.1", "1.toml:4:1: optimizer.lr must be at least 0, got -0.1"},
+        {"data.std = [1.0, 0.0]", "1.toml:3:6: data.std[1] must be above 0, got 0.0"},
+        {"data.shape = [28, 28]", "1.toml:3:6: data.shape must hold 3 numbers, got 2"},
+        {"data.mean = []", "1.toml:3:6: data.mean must hold at least 1 number, got 0"},
+        {"data.shape = [2, 2, 3]\ndata.mean = [1, 2]",
+         "1.toml:4:6: data.mean must have one value or one per channel (data.shape has 3), got 2"},
+        {"data.mean = [1, 2]\ndata.std = [1, 2, 3]",
+         "1.toml:4:6: data.std must have as many values as data.mean, got 3 and 2"},
+        {"[device]\ntimeout_s = 0", "1.toml:4:1: device.timeout_s must be above 0, got 0"},
+    });
+}
+
+TEST_CASE("an unknown choice lists the choices, a known one whose feature is missing says so") {
+    check({
+        {"[batch]\nlast = \"kepe\"",
+         "1.toml:4:1: batch.last: unknown value \"kepe\"; one of keep, drop; did you mean keep?"},
+        {"[batch]\nlayout = \"\"", "1.toml:4:1: batch.layout: unknown value \"\"; one of batch, epoch"},
+        {"[optimizer]\nname = \"lars\"",
+         "1.toml:4:1: optimizer.name = \"lars\" is not built yet; it can be sgd, momentum, nesterov, adam, adamw"},
+        {"[schedule]\nname = \"poly\"",
+         "1.toml:4:1: schedule.name = \"poly\" is not built yet; it can be constant, step, cosine, linear"},
+        {"[model]\nname = \"resnet20\"",
+         "1.toml:4:1: model.name = \"resnet20\" is not built yet; it can be mlp, lenet"},
+        {"[model]\nflavor = \"tf\"", "1.toml:4:1: model.flavor = \"tf\" is not built yet; it can be lockstep"},
+        {"[batch]\nmicro = 4", "1.toml:4:1: batch.micro = 4 is not built yet; it can be 0"},
+        {"data.validation = 0.1", "1.toml:3:6: data.validation = 0.1 is not built yet; it can be 0.0"},
+        {"[check]\nreplicas_every = 0", "1.toml:4:1: check.replicas_every = 0 is not built yet; it can be 100"},
+        {"[check]\ntrace = \"hash\"", "1.toml:4:1: check.trace = \"hash\" is not built yet; it can be off"},
+        {"[checkpoint]\nbest = \"accuracy\"",
+         "1.toml:4:1: checkpoint.best = \"accuracy\" is not built yet; it can be \"\""},
+        {"[model]\nweights = \"/w\"", "1.toml:4:1: model.weights = \"/w\" is not built yet; it can be \"\""},
+        {"[device]\nbackend = \"cuda\"", "1.toml:4:1: device.backend = \"cuda\" is not built yet; it can be auto, cpu"},
+        {"[device]\narithmetic = \"vendor\"",
+         "1.toml:4:1: device.arithmetic = \"vendor\" is not built yet; it can be defined"},
+        {"[device]\nprecision = \"tf32\"", "1.toml:4:1: device.precision = \"tf32\" is not built yet; it can be fp32"},
+    });
+}
+
+TEST_CASE("what is not built yet may be overridden, and is legal at its default") {
+    CHECK(faults({{kLeast +
+                   "device.backend = \"cuda\"\nbatch.micro = 0\ncheck.replicas_every = 100\ncheck.trace = \"off\""},
+                  {},
+                  {"device.backend=cpu"}})
+              .empty());
+}
+
+TEST_CASE("neither or both of epochs and steps is refused") {
+    using Lines = std::vector<std::string>;
+    const std::string synthetic = "data.format = \"synthetic\"\n";
+    CHECK(faults({{synthetic}}) == Lines{"train.epochs, train.steps: neither is set; set exactly one"});
+    CHECK(faults({{kLeast + "train.steps = 1"}}) ==
+          Lines{"1.toml:3:7: train.epochs and train.steps are both set; set exactly one"});
+    CHECK(faults({{kLeast}, {}, {"train.steps=1", "train.epochs=1"}}) ==
+          Lines{"--set train.steps=1: train.epochs and train.steps are both set; set exactly one"});
+    CHECK(faults({{kLeast + "eval = { every_steps = 1, every_epochs = 1 }"}}) ==
+          Lines{"1.toml:3:10: eval.every_epochs and eval.every_steps are both set; set exactly one"});
+    CHECK(faults({{synthetic + "train.epochs = 0"}}) == Lines{"1.toml:2:7: train.epochs must be at least 1, got 0"});
+}
+
+TEST_CASE("idx needs images and labels") {
+    using Lines = std::vector<std::string>;
+    CHECK(faults({{"train.epochs = 1"}}) ==
+          Lines{"data.train: not set; idx needs { images = \"…\", labels = \"…\" } (or data.format = \"synthetic\")"});
+    CHECK(faults({{"train.epochs = 1\ndata.train.images = \"/i\""}}) ==
+          Lines{"1.toml:2:6: data.train: labels is missing; idx needs images and labels"});
+    CHECK(faults({{"train.epochs = 1\ndata.train = \"/i\""}}) ==
+          Lines{"1.toml:2:6: data.train: idx needs { images = \"…\", labels = \"…\" }, got [\"/i\"]"});
+}
+
+TEST_CASE("variables and --set take the place of file and position") {
+    using Lines = std::vector<std::string>;
+    CHECK(faults({{kLeast},
+                  {{"LOCKSTEP_BATCH_SIZE", "0"}},
+                  {"batch.shards=x", "foo.bar=1", "=3", "seed", "data.shape=[1]", "seed=1\nbatch.size=2"}}) ==
+          Lines{"LOCKSTEP_BATCH_SIZE: batch.size must be at least 1, got 0",
+                "--set batch.shards=x: batch.shards must be a whole number, got \"x\"",
+                "--set foo.bar=1: foo.bar: unknown key", "--set =3: must be KEY=VALUE, for example batch.size=64",
+                "--set seed: must be KEY=VALUE, for example batch.size=64",
+                "--set data.shape=[1]: data.shape must hold 3 numbers, got 1",
+                "--set seed=1\\nbatch.size=2: seed must be a whole number, got \"1\\nbatch.size=2\""});
+}
+
+TEST_CASE("all faults of all layers come at once, in order") {
+    CHECK(faults({{"[batch]\nsize = 0\nlayout = 3\n", "sed = 1\n[optimizer]\nlr = \"x\"\n"}, {}, {"seed=-1"}}) ==
+          std::vector<std::string>{
+              "1.toml:2:1: batch.size must be at least 1, got 0", "1.toml:3:1: batch.layout must be a string, got 3",
+              "2.toml:1:1: sed: unknown key; did you mean seed?",
+              "2.toml:3:1: optimizer.lr must be a number, got \"x\"", "--set seed=-1: seed must be at least 0, got -1",
+              "train.epochs, train.steps: neither is set; set exactly one",
+              "data.train: not set; idx needs { images = \"…\", labels = \"…\" } (or data.format = \"synthetic\")"});
+}
+
+TEST_CASE(
+    "a file that is not TOML is refused with line and column, and nothing is guessed about what it would have set") {
+    const std::vector<std::string> lines = faults({{"[batch]\nsize = = 3\n", "sed = 1"}});
+    REQUIRE(lines.size() == 2);
+    CHECK(lines[0].starts_with("1.toml:2:8: not TOML: "));
+    CHECK(lines[1] == "2.toml:1:1: sed: unknown key; did you mean seed?");
+    CHECK(faults({{"seed = 1\nseed = 2\n"}}).at(0).starts_with("1.toml:2:"));  // a key twice is no TOML
+    CHECK(faults({{"log.dir = \"\xff\"\n"}}).at(0).starts_with("1.toml:1:"));
+}
+
+TEST_CASE("a file that cannot be read is named with the reason, and the kind is usage") {
+    const TempFolder folder;
+    const auto missing = caught([&] { load_config({{folder / "none.toml"}, {}, {}, "/"}); });
+    REQUIRE(missing);
+    CHECK(missing->kind == ErrorKind::kUsage);
+    CHECK(missing->message == folder / "none.toml" + ": cannot be read: No such file or directory");
+    const auto directory = caught([&] { load_config({{folder.path()}, {}, {}, "/"}); });
+    REQUIRE(directory);
+    CHECK(directory->message == folder.path() + ": cannot be read: Is a directory");
+}
+
+TEST_CASE("a path that no TOML file could hold is refused") {
+    CHECK(faults({{kLeast}, {}, {"log.dir=a\xff"}}).size() == 1);
+    const auto error = caught([&] {
+        load_config({{}, {}, {"data.format=synthetic", "train.epochs=1", "log.dir=x"}, "/a\xff"});
+    });
+    REQUIRE(error);
+    CHECK(error->says("is not UTF-8"));
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# What: the config command, the global options and the exit codes, through the executable.
+# Usage: config_test.sh PATH_TO_LOCKSTEP
+# Needs: nothing but the executable; works in a temporary folder.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/assertions.sh"
+lockstep=$1
+cd "$(mktemp -d)"
+trap 'rm -rf "$PWD"' EXIT
+unset "${!LOCKSTEP_@}"
+
+# --version and --help work alone, and say what scripts rely on.
+run "$lockstep" --version
+expect_exit 0
+expect_stdout $'lockstep 0.1.0\narithmetic 1'
+expect_stderr ""
+for arguments in "--help" "config --help" "config show --help"; do
+    run "$lockstep" $arguments
+    expect_exit 0
+    expect_stderr ""
+    expect_in_stdout "Usage: lockstep"
+done
+
+# Wrong usage is exit 2 with one line on stderr and nothing on stdout.
+for arguments in "" "confg" "config" "config foo" "config show --color red" "config check" "config show -q -v" "config show --jsn"; do
+    run "$lockstep" $arguments
+    expect_exit 2
+    expect_stdout ""
+    expect_stderr_lines 1
+done
+
+# init: a starter that checks as it is, and is never overwritten.
+run "$lockstep" config init
+expect_exit 0
+expect_in_stdout 'format = "idx"'
+cp stdout first.toml
+run "$lockstep" config init exp.toml
+expect_exit 0
+expect_stdout "exp.toml"
+cmp first.toml exp.toml
+echo "seed = 5" > mine.toml
+run "$lockstep" config init mine.toml
+expect_exit 2
+expect_stderr "lockstep: mine.toml exists and is not overwritten; name another file or remove it"
+[[ $(cat mine.toml) == "seed = 5" ]] || fail "mine.toml was changed"
+run "$lockstep" config init no/such/folder.toml
+expect_exit 1
+expect_stderr "lockstep: no/such/folder.toml cannot be written: No such file or directory"
+
+# check: ok, or every fault at once with its place.
+run "$lockstep" config check -c exp.toml -c mine.toml
+expect_exit 0
+expect_in_stdout "ok: exp.toml, mine.toml ("
+printf '[optimizer]\n    lrr = 1\n[batch]\nsize = 0\n' > bad.toml
+run "$lockstep" config check -c exp.toml -c bad.toml --set seed=x
+expect_exit 2
+expect_stdout ""
+expect_stderr 'bad.toml:2:5: optimizer.lrr: unknown key; did you mean optimizer.lr?
+bad.toml:4:1: batch.size must be at least 1, got 0
+--set seed=x: seed must be a whole number, got "x"'
+run "$lockstep" config check -c none.toml
+expect_exit 2
+expect_stderr "none.toml: cannot be read: No such file or directory"
+run "$lockstep" config check -c exp.toml --set device.backend=cuda
+expect_exit 2
+expect_stderr '--set device.backend=cuda: device.backend = "cuda" is not built yet; it can be auto, cpu'
+
+# show: values with origins; the output is a config again. Global options may stand anywhere.
+run env LOCKSTEP_BATCH_SIZE=64 LOCKSTEP_BATCH_SIZ=1 LOCKSTEP_DEBUG_X=1 "$lockstep" --color never config show -c exp.toml --set train.steps=7 -q
+expect_exit 0
+expect_stderr "lockstep: warning: LOCKSTEP_BATCH_SIZ: no such config variable; did you mean LOCKSTEP_BATCH_SIZE?"
+expect_in_stdout "samples; LOCKSTEP_BATCH_SIZE"
+expect_in_stdout "steps = 7  # steps; --set train.steps=7"
+expect_in_stdout "# exp.toml:"
+mkdir elsewhere
+cp stdout elsewhere/shown.toml
+cp stdout before
+run "$lockstep" config show -c elsewhere/shown.toml
+expect_exit 0
+diff <(sed 's/ *#.*//' before) <(sed 's/ *#.*//' stdout) || fail "a shown config shows another"
+
+# JSON goes to stdout alone.
+run "$lockstep" config show --json -c exp.toml
+expect_exit 0
+expect_in_stdout '"origins": {"batch.last": "default"'
+run "$lockstep" config check --json -c exp.toml
+expect_in_stdout '{"ok": true, '
+run "$lockstep" config schema
+expect_exit 0
+expect_in_stdout "https://json-schema.org/draft/2020-12/schema"
+run "$lockstep" config reference
+expect_exit 0
+expect_in_stdout "# Config reference"
+
+# A result that cannot be written is a failure.
+if [[ -w /dev/full ]]; then
+    set +e
+    "$lockstep" config schema > /dev/full 2> stderr
+    code=$?
+    set -e
+    [[ $code == 1 ]] || fail "a full disk gave exit $code"
+    expect_stderr "lockstep: stdout cannot be written: No space left on device"
+fi
+echo "config command: all as it should be"
