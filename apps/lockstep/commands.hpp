@@ -48,6 +48,16 @@ class ConfigOptions {
 /// Results go to stdout, whole: a full disk or a closed pipe is an error (kRuntime), not a shorter result.
 void print_result(std::string_view text);
 
+/// Errors on stderr. Each line is for itself and may land among the lines of other ranks: each says who speaks.
+void report(const std::string& message, const GlobalOptions& global);
+/// Lines that begin with a file and a position, which editors and people click on: nothing may stand before it.
+void report_positioned(const std::string& lines);
+
 void add_config(CLI::App& app, Invocation& invocation);
+void add_eval(CLI::App& app, Invocation& invocation);
+void add_export(CLI::App& app, Invocation& invocation);
+void add_inspect(CLI::App& app, Invocation& invocation);
+void add_predict(CLI::App& app, Invocation& invocation);
+void add_train(CLI::App& app, Invocation& invocation);
 
 }  // namespace lockstep

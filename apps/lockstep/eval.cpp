@@ -32,7 +32,8 @@ void add_eval(CLI::App& app, Invocation& invocation) {
     command->callback([=, &invocation] {
         invocation.action = [=, &invocation] {
             options->check();
-            return run_as_rank(invocation, options->allow_singleton, [&](Communicator& comm) { return eval_here(comm, *options, *json); });
+            return run_as_rank(invocation, options->allow_singleton,
+                               [&](Communicator& comm) { return eval_here(comm, *options, *json); });
         };
     });
 }

@@ -15,7 +15,8 @@ void refuse_singletons(bool allow_singleton) {
     const std::optional<std::string> tasks = environment_variable("SLURM_STEP_NUM_TASKS");
     if (allow_singleton || !tasks || std::atoll(tasks->c_str()) <= 1) return;
     fail(ErrorKind::kUsage,
-         "started {} times by a launcher that does not speak MPI: every process would work alone; use srun --mpi=pmix or mpirun, or "
+         "started {} times by a launcher that does not speak MPI: every process would work alone; use srun --mpi=pmix "
+         "or mpirun, or "
          "--allow-singleton if that is what you want",
          *tasks);
 }
@@ -44,7 +45,8 @@ int run_as_rank(const Invocation& invocation, bool allow_singleton, FunctionRef<
     if (!launched) refuse_singletons(allow_singleton);
     int argc = 0;
     char** argv = nullptr;
-    const std::unique_ptr<Communicator> comm = launched ? make_mpi_communicator(argc, argv) : make_single_communicator();
+    const std::unique_ptr<Communicator> comm =
+        launched ? make_mpi_communicator(argc, argv) : make_single_communicator();
     set_log(log_level(), comm->rank() == 0);
     try {
         return body(*comm);

@@ -30,24 +30,11 @@ void add_global_options(CLI::App& app, GlobalOptions& global) {
         ->type_name("auto|bar|plain|none");
 }
 
-/// Each line is for itself and may land among the lines of other ranks: each says who speaks.
-void report(const std::string& message, const GlobalOptions& global) {
-    const std::string prefix = global.use_color(STDERR_FILENO) ? "\033[1;31mlockstep:\033[0m " : "lockstep: ";
-    std::string text;
-    for (size_t start = 0; start <= message.size();) {
-        const size_t end = std::min(message.find('\n', start), message.size());
-        text += prefix + message.substr(start, end - start) + "\n";
-        start = end + 1;
-    }
-    std::fputs(text.c_str(), stderr);
-}
-
 int run(const Invocation& invocation) {
     try {
         return invocation.action();
     } catch (const ConfigError& error) {
-        // Lines with a file and a position, which editors and people click on: nothing may stand before it.
-        std::fputs((std::string(error.what()) + "\n").c_str(), stderr);
+        report_positioned(error.what());
         return exit_code(error.kind());
     } catch (const Error& error) {
         report(error.what(), invocation.global);
@@ -68,6 +55,11 @@ int parse_and_run(int argc, char** argv) {
     app.fallthrough();
     app.require_subcommand(1);
     add_global_options(app, invocation.global);
+    add_train(app, invocation);
+    add_eval(app, invocation);
+    add_predict(app, invocation);
+    add_inspect(app, invocation);
+    add_export(app, invocation);
     add_config(app, invocation);
 
     try {

@@ -1,6 +1,7 @@
 // What several subcommands share: the global options, the config options, and the way to stdout.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -40,6 +41,21 @@ void print_result(std::string_view text) {
     const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
     if (!written || std::fflush(stdout) != 0)
         fail(ErrorKind::kRuntime, "stdout cannot be written: {}", std::strerror(errno));
+}
+
+void report(const std::string& message, const GlobalOptions& global) {
+    const std::string prefix = global.use_color(STDERR_FILENO) ? "\033[1;31mlockstep:\033[0m " : "lockstep: ";
+    std::string text;
+    for (size_t start = 0; start <= message.size();) {
+        const size_t end = std::min(message.find('\n', start), message.size());
+        text += prefix + message.substr(start, end - start) + "\n";
+        start = end + 1;
+    }
+    std::fputs(text.c_str(), stderr);
+}
+
+void report_positioned(const std::string& lines) {
+    std::fputs((lines + "\n").c_str(), stderr);
 }
 
 }  // namespace lockstep

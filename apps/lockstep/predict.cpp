@@ -1,5 +1,5 @@
-// lockstep predict: the class and the probabilities of every sample of a split, in data order, the same file at any number
-// of ranks.
+// lockstep predict: the class and the probabilities of every sample of a split, in data order, the same file at any
+// number of ranks.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -47,7 +47,9 @@ class ResultFile {
     }
 
   private:
-    [[noreturn]] void fail_now() const { fail(ErrorKind::kRuntime, "{}: cannot be written: {}", path_, std::strerror(errno)); }
+    [[noreturn]] void fail_now() const {
+        fail(ErrorKind::kRuntime, "{}: cannot be written: {}", path_, std::strerror(errno));
+    }
     std::string path_;
     std::string temporary_;
     std::FILE* file_ = nullptr;
@@ -65,7 +67,8 @@ int predict_here(Communicator& comm, const StoredOptions& options, const std::st
 }  // namespace
 
 void add_predict(CLI::App& app, Invocation& invocation) {
-    CLI::App* command = app.add_subcommand("predict", "Class and probabilities of every sample as CSV: index,label,class,p0,p1,…");
+    CLI::App* command =
+        app.add_subcommand("predict", "Class and probabilities of every sample as CSV: index,label,class,p0,p1,…");
     const auto options = std::make_shared<StoredOptions>();
     const auto out = std::make_shared<std::string>();
     options->add_to(*command, true);
@@ -73,7 +76,8 @@ void add_predict(CLI::App& app, Invocation& invocation) {
     command->callback([=, &invocation] {
         invocation.action = [=, &invocation] {
             options->check();
-            return run_as_rank(invocation, options->allow_singleton, [&](Communicator& comm) { return predict_here(comm, *options, *out); });
+            return run_as_rank(invocation, options->allow_singleton,
+                               [&](Communicator& comm) { return predict_here(comm, *options, *out); });
         };
     });
 }

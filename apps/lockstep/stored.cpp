@@ -14,22 +14,30 @@ void StoredOptions::add_to(CLI::App& command, bool with_checkpoint) {
     command.add_option("--run", run, "Run directory")->type_name("DIR");
     if (with_checkpoint) {
         command.add_option("--checkpoint", checkpoint, "A checkpoint, with -c")->type_name("PATH");
-        command.add_option("-c,--config", files, "Config file for --checkpoint")->type_name("FILE")->allow_extra_args(false);
+        command.add_option("-c,--config", files, "Config file for --checkpoint")
+            ->type_name("FILE")
+            ->allow_extra_args(false);
     }
-    command.add_option("--set", sets, "Set one key, for example device.threads=2")->type_name("KEY=VALUE")->allow_extra_args(false);
-    command.add_option("--split", split, "test or train")->check(CLI::IsMember({"test", "train"}))->type_name("test|train");
+    command.add_option("--set", sets, "Set one key, for example device.threads=2")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    command.add_option("--split", split, "test or train")
+        ->check(CLI::IsMember({"test", "train"}))
+        ->type_name("test|train");
     command.add_flag("--allow-singleton", allow_singleton, "Work alone though a launcher without MPI started several");
 }
 
 void StoredOptions::check() const {
     if (run.empty() == checkpoint.empty()) fail(ErrorKind::kUsage, "give --run DIR, or --checkpoint PATH with -c FILE");
-    if (!checkpoint.empty() && files.empty()) fail(ErrorKind::kUsage, "--checkpoint needs -c FILE: which data and model?");
+    if (!checkpoint.empty() && files.empty())
+        fail(ErrorKind::kUsage, "--checkpoint needs -c FILE: which data and model?");
     if (!run.empty() && !files.empty()) fail(ErrorKind::kUsage, "-c goes with --checkpoint; a run has its own config");
 }
 
 StoredModel StoredOptions::read() const {
     if (!run.empty()) return read_run(run, sets);
-    const LoadedConfig loaded = load_config({files, config_environment(), sets, std::filesystem::current_path().string()});
+    const LoadedConfig loaded =
+        load_config({files, config_environment(), sets, std::filesystem::current_path().string()});
     return read_from_checkpoint(checkpoint, loaded.config);
 }
 
@@ -40,7 +48,8 @@ StoredSession::StoredSession(Communicator& comm, const StoredOptions& options)
     agree(comm, [&] {
         splits_ = open_data(config);
         split_ = options.split == "train" ? splits_.train.get() : splits_.test.get();
-        if (split_ == nullptr) fail(ErrorKind::kUsage, "data.test is not set: there is no split to look at; --split train is there");
+        if (split_ == nullptr)
+            fail(ErrorKind::kUsage, "data.test is not set: there is no split to look at; --split train is there");
     });
     device_ = choose_device(comm, config);
     agree(comm, [&] {
@@ -55,8 +64,12 @@ StoredSession::StoredSession(Communicator& comm, const StoredOptions& options)
     });
 }
 
-EvaluationContext StoredSession::context() { return {comm_, *device_.backend, *network_, weights_->floats(), stored_.config}; }
+EvaluationContext StoredSession::context() {
+    return {comm_, *device_.backend, *network_, weights_->floats(), stored_.config};
+}
 
-int64_t StoredSession::steps_per_epoch() const { return make_run_plan(stored_.config, splits_.train->size()).steps_per_epoch; }
+int64_t StoredSession::steps_per_epoch() const {
+    return make_run_plan(stored_.config, splits_.train->size()).steps_per_epoch;
+}
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 
 #include "commands.hpp"
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "launch.hpp"
 #include "train/agreement.hpp"
 #include "train/stop_signal.hpp"
@@ -30,8 +31,10 @@ int train_here(Communicator& comm, const Options& options, const Invocation& inv
                                                       : ResumeMode::kPath;
     if (train_options.resume == ResumeMode::kPath) train_options.resume_path = options.resume;
     // Rank 0's clock names the folder.
-    train_options.out = comm.broadcast(0, options.out.empty() ? "runs/" + loaded.name + "-" + compact_now() : options.out);
-    train_options.progress = choose_progress(invocation.global.progress, under_launcher(), invocation.global.use_color(STDERR_FILENO));
+    train_options.out =
+        comm.broadcast(0, options.out.empty() ? "runs/" + loaded.name + "-" + compact_now() : options.out);
+    train_options.progress =
+        choose_progress(invocation.global.progress, under_launcher(), invocation.global.use_color(STDERR_FILENO));
     if (comm.rank() != 0) train_options.progress.style = ProgressStyle::kNone;
     train_options.argv = invocation.arguments;
     train_options.stop_requested = [] { return stop_signal() != 0; };
@@ -53,9 +56,12 @@ void add_train(CLI::App& app, Invocation& invocation) {
     const auto options = std::make_shared<Options>();
     options->config.add_to(*command, true);
     command->add_option("--out", options->out, "Run directory (default runs/<config>-<time>)")->type_name("DIR");
-    command->add_option("--resume", options->resume, "auto: go on in --out; never: refuse an existing run; a checkpoint: start from it")
+    command
+        ->add_option("--resume", options->resume,
+                     "auto: go on in --out; never: refuse an existing run; a checkpoint: start from it")
         ->type_name("auto|never|PATH");
-    command->add_flag("--allow-singleton", options->allow_singleton, "Train alone though a launcher without MPI started several");
+    command->add_flag("--allow-singleton", options->allow_singleton,
+                      "Train alone though a launcher without MPI started several");
     command->callback([options, &invocation] {
         invocation.action = [options, &invocation] {
             if (options->resume == "auto" && options->out.empty()) {

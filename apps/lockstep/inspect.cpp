@@ -1,0 +1,142 @@
+// lockstep inspect: what a run directory, a checkpoint, a safetensors file or an IDX file holds.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.hpp"
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "data/idx_file.hpp"
+#include "io/files.hpp"
+#include "io/safetensors.hpp"
+#include "train/checkpoint.hpp"
+#include "train/run_directory.hpp"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+std::string text_file(const std::string& path) {
+    const std::vector<std::byte> bytes = read_file(path);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+Json describe_safetensors(const std::string& path) {
+    const SafetensorsFile file = SafetensorsFile::read(path);
+    Json tensors = Json::array();
+    int64_t elements = 0;
+    for (const TensorView& t : file.tensors()) {
+        int64_t count = 1;
+        for (const int64_t extent : t.shape) count *= extent;
+        elements += count;
+        tensors.push_back({{"name", t.name}, {"dtype", t.dtype}, {"shape", t.shape}});
+    }
+    return {{"kind", "safetensors"},       {"path", path},         {"sha256", sha256_of_file(path)},
+            {"metadata", file.metadata()}, {"elements", elements}, {"tensors", tensors}};
+}
+
+Json describe_checkpoint(const std::string& path) {
+    const Checkpoint checkpoint = read_checkpoint(path);  // checks every file
+    const Json state = Json::parse(read_checkpoint_state_text(path));
+    Json model = describe_safetensors((fs::path(path) / "model.safetensors").string());
+    return {{"kind", "checkpoint"},
+            {"path", path},
+            {"step", checkpoint.state.step},
+            {"total_steps", checkpoint.state.total_steps},
+            {"version", checkpoint.state.version},
+            {"arithmetic", checkpoint.state.arithmetic},
+            {"data", state.at("data")},
+            {"elements", model.at("elements")},
+            {"tensors", model.at("tensors")},
+            {"config", state.at("config")}};
+}
+
+Json describe_run(const std::string& path) {
+    const RunDirectory run(path);
+    Json result = {{"kind", "run"}, {"path", path}};
+    std::error_code ignored;
+    if (fs::exists(run.file("run.json"), ignored)) result["run"] = Json::parse(text_file(run.file("run.json")));
+    const int64_t finished = run.finished_steps();
+    result["finished"] = finished >= 0;
+    if (fs::exists(run.file("metrics.jsonl"), ignored)) {
+        const std::string metrics = text_file(run.file("metrics.jsonl"));
+        Json last = Json::object();
+        for (std::size_t at = 0; at < metrics.size();) {
+            const std::size_t end = std::min(metrics.find('\n', at), metrics.size());
+            const Json line = Json::parse(metrics.substr(at, end - at), nullptr, false);
+            if (line.is_object() && line.contains("event")) last[line.at("event").get<std::string>()] = line;
+            at = end + 1;
+        }
+        result["last"] = last;
+    }
+    const std::string newest = newest_checkpoint(run.checkpoints());
+    if (!newest.empty()) result["checkpoint"] = newest;
+    return result;
+}
+
+Json describe_idx(const std::string& path) {
+    const IdxArray array = read_idx(path);
+    return {{"kind", "idx"},
+            {"path", path},
+            {"type", idx_type_name(array.type)},
+            {"extents", array.extents},
+            {"hash", hex16(array.hash)}};
+}
+
+Json describe(const std::string& path) {
+    if (!fs::exists(path)) fail(ErrorKind::kData, "{}: no such file or folder", path);
+    if (fs::is_directory(path)) {
+        if (fs::exists(fs::path(path) / "state.json")) return describe_checkpoint(path);
+        if (RunDirectory(path).holds_run()) return describe_run(path);
+        fail(ErrorKind::kUsage, "{}: neither a run directory nor a checkpoint", path);
+    }
+    const std::string name = fs::path(path).filename().string();
+    if (name.ends_with(".safetensors")) return describe_safetensors(path);
+    return describe_idx(path);
+}
+
+/// One line a fact; a tensor list as a table.
+std::string as_text(const Json& facts) {
+    std::string text;
+    for (const auto& [key, value] : facts.items()) {
+        if (key == "tensors") {
+            for (const Json& t : value) {
+                text +=
+                    fmt::format("  {:<32} {} [{}]\n", t.at("name").get<std::string>(), t.at("dtype").get<std::string>(),
+                                fmt::join(t.at("shape").get<std::vector<int64_t>>(), ", "));
+            }
+        } else if (value.is_object()) {
+            for (const auto& [inner, v] : value.items())
+                text += fmt::format("{}.{}: {}\n", key, inner, v.is_string() ? v.get<std::string>() : v.dump());
+        } else {
+            text += fmt::format("{}: {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+        }
+    }
+    return text;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Invocation& invocation) {
+    CLI::App* command =
+        app.add_subcommand("inspect", "What a run, a checkpoint, a safetensors file or an IDX file holds");
+    const auto path = std::make_shared<std::string>();
+    const auto json = std::make_shared<bool>(false);
+    command->add_option("path", *path, "File or folder")->type_name("FILE|DIR")->required();
+    command->add_flag("--json", *json, "One JSON document");
+    command->callback([=, &invocation] {
+        invocation.action = [=] {
+            const Json facts = describe(*path);
+            print_result(*json ? facts.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : as_text(facts));
+            return 0;
+        };
+    });
+}
+
+}  // namespace lockstep
