@@ -73,9 +73,7 @@ class Lane {
         while (done_ < steps.size()) {
             const ReduceStep& step = steps[done_];
             if (step.kind == ReduceStep::Kind::kAdd) {
-                adder(at(step.into, step.begin), at(step.from, step.begin), at(step.right, step.begin),
-                      step.end - step.begin);
-                posted_ = ++done_;
+                add_phase(adder);
             } else {
                 while (posted_ < steps.size() && steps[posted_].phase == step.phase &&
                        posted_ - done_ < kSlotsPerLane) {
@@ -100,6 +98,25 @@ class Lane {
     float* at(int buffer, int64_t element) const {
         const Place& place = buffers_[static_cast<std::size_t>(buffer)];
         return place.memory + (element - place.first);
+    }
+
+    // All additions of a phase, which are of the same elements: block by block, so that what one writes is still in the
+    // cache when the next one reads it.
+    void add_phase(const Adder& adder) {
+        constexpr int64_t kBlock = 16 * 1024;
+        const std::vector<ReduceStep>& steps = plan_->steps;
+        const ReduceStep& first = steps[done_];
+        std::size_t end = done_;
+        while (end < steps.size() && steps[end].phase == first.phase) ++end;
+        const int64_t block = end - done_ == 1 ? first.end - first.begin : kBlock;
+        for (int64_t begin = first.begin; begin < first.end; begin += block) {
+            for (std::size_t i = done_; i < end; ++i) {
+                const ReduceStep& step = steps[i];
+                adder(at(step.into, begin), at(step.from, begin), at(step.right, begin),
+                      std::min(block, first.end - begin));
+            }
+        }
+        posted_ = done_ = end;
     }
 
     void post(Communicator& comm, const ReduceStep& step) {

