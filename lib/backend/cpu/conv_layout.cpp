@@ -47,36 +47,38 @@ void ConvLayout::pack(const GemmKernels& kernels, const float* w, bool backward,
     for (int64_t unit = range.begin; unit < range.end; ++unit) {
         const int64_t group = unit / panels, first = unit % panels * width;
         float* panel = packed + unit * depth(backward) * width;
+        // The next column is this far on in W; a column's taps lie together, so that its lines are read once for all
+        // taps.
+        const int64_t step = (backward ? 1 : group_in_) * taps_;
         for (int64_t channel = 0; channel < depth_channels; ++channel) {
-            for (int64_t j = 0; j < width; ++j) {
-                const int64_t column = first + j;
-                const int64_t out = group * group_out_ + (backward ? channel : column),
-                              in = backward ? column : channel;
-                const float* taps = w + (out * group_in_ + in) * taps_;
-                for (int64_t tap = 0; tap < taps_; ++tap) {
-                    panel[(place_of_tap(tap) * depth_channels + channel) * width + j] = column < n ? taps[tap] : 0.0F;
-                }
+            const int64_t out = group * group_out_ + (backward ? channel : first), in = backward ? first : channel;
+            const float* from = w + (out * group_in_ + in) * taps_;
+            for (int64_t tap = 0; tap < taps_; ++tap) {
+                float* row = panel + (place_of_tap(tap) * depth_channels + channel) * width;
+                const int64_t count = std::min(width, n - first);
+                for (int64_t j = 0; j < count; ++j) row[j] = from[j * step + tap];
+                std::fill(row + count, row + width, 0.0F);
             }
         }
     }
 }
 
 void ConvLayout::store_gradient(const float* leaf, int part, int parts, float* dw, float* db) const {
-    constexpr int64_t kLine = 16;  // of the leaf: a cache line of output channels is read once
+    // Columns of the leaf that lie together are channels of one group, or for a depthwise convolution all of them.
+    const int64_t run = depthwise_ ? shape_.out_channels : group_out_;
+    constexpr int64_t kLine = 16;  // floats of a cache line: it is read once
     const IndexRange range = part_of(shape_.out_channels, part, parts, kLine);
-    for (int64_t begin = range.begin; begin < range.end; begin += kLine) {
-        const int64_t end = std::min(range.end, begin + kLine);
+    for (int64_t o = range.begin; o < range.end;) {
+        const int64_t group = o / run, column = o % run;
+        const int64_t count = std::min({kLine, range.end - o, run - column});
         for (int64_t c = 0; c < group_in_; ++c) {
             for (int64_t tap = 0; tap < taps_; ++tap) {
-                for (int64_t o = begin; o < end; ++o) {
-                    const int64_t group = o / group_out_;
-                    const int64_t at = depthwise_
-                                           ? tap * stride_ + o
-                                           : ((group * taps_ + tap) * group_in_ + c) * stride_ + o - group * group_out_;
-                    dw[(o * group_in_ + c) * taps_ + tap] = leaf[at];
-                }
+                const float* from = leaf + ((group * taps_ + tap) * group_in_ + c) * stride_ + column;
+                float* to = dw + (o * group_in_ + c) * taps_ + tap;
+                for (int64_t j = 0; j < count; ++j) to[j * group_in_ * taps_] = from[j];
             }
         }
+        o += count;
     }
     if (part == 0 && db != nullptr) std::copy_n(leaf + bias_offset_, shape_.out_channels, db);
 }

@@ -9,6 +9,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
 #include "backend/cpu/simd.hpp"
+#include "hwy/cache_control.h"
 
 #if LOCKSTEP_SIMD
 HWY_BEFORE_NAMESPACE();
@@ -59,6 +60,10 @@ HWY_INLINE void run_tile(const FoldProgram& fold, const DenseWgradOperands& oper
     int depth = 0;
     const int64_t columns = operands.in - first_in;
     FloatVec acc[R][NV];
+    // dW is larger than a cache, and a store that misses holds up the stack's stores behind it.
+    float* const first_root = operands.dw.front() + first_out * operands.in + first_in;
+    LOCKSTEP_UNROLL for (int r = 0; r < R; ++r) LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v)
+        hwy::Prefetch(first_root + r * operands.in + v * kLanes);
     for (const FoldProgram::Leaf& leaf : fold.leaves) {
         const int64_t samples = leaf.end - leaf.begin;
         run_chain(acc, dy, x, leaf.begin, leaf.begin + std::min<int64_t>(samples, kChainTerms));
@@ -103,7 +108,8 @@ constexpr RunPanels kRunPanels[] = {nullptr,       run_panels<1>, run_panels<2>,
                                     run_panels<5>, run_panels<6>, run_panels<7>, run_panels<8>};
 
 void run(const FoldProgram& fold, const DenseWgradOperands& operands, IndexRange dy_panels, IndexRange x_panels) {
-    const int64_t panel_bytes = std::max(1, fold.rows) * kWidth * static_cast<int64_t>(sizeof(float));
+    if (fold.leaves.empty()) return;
+    const int64_t panel_bytes = fold.rows * kWidth * static_cast<int64_t>(sizeof(float));
     const int64_t block = std::max<int64_t>(1, kBlockBytes / panel_bytes);
     for (int64_t begin = x_panels.begin; begin < x_panels.end; begin += block) {
         const IndexRange x_block{begin, std::min(x_panels.end, begin + block)};

@@ -1,0 +1,28 @@
+// oneDNN was not found: there is nothing to compare with.
+#include "kernel_peer.hpp"
+
+namespace lockstep::test {
+
+struct KernelPeer::State {};
+KernelPeer::KernelPeer() = default;
+KernelPeer::~KernelPeer() = default;
+KernelPeer::Calls KernelPeer::dense_forward(int, int, int, float*, float*, float*) {
+    return {};
+}
+KernelPeer::Calls KernelPeer::dense_backward_data(int, int, int, float*, float*, float*) {
+    return {};
+}
+KernelPeer::Calls KernelPeer::dense_backward_weights(int, int, int, float*, float*, float*) {
+    return {};
+}
+KernelPeer::Calls KernelPeer::conv_forward(const ConvShape&, int, float*, float*, float*) {
+    return {};
+}
+KernelPeer::Calls KernelPeer::conv_backward_data(const ConvShape&, int, float*, float*, float*) {
+    return {};
+}
+KernelPeer::Calls KernelPeer::conv_backward_weights(const ConvShape&, int, float*, float*, float*) {
+    return {};
+}
+
+}  // namespace lockstep::test
