@@ -39,7 +39,7 @@ void fail_write(const std::string& path, int error) {
     const char* advice = "";
     if (error == ENOSPC || error == EDQUOT) advice = "; free some space or write elsewhere";
     if (error == EROFS || error == EACCES || error == EPERM) advice = "; write to a folder that this user may change";
-    if (error == ENOENT || error == ENOTDIR) advice = "; its folder does not exist";
+    if (error == ENOENT || error == ENOTDIR) advice = "; does its folder exist?";
     fail(ErrorKind::kRuntime, "cannot write {}: {}{}", path, system_reason(error), advice);
 }
 
