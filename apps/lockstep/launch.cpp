@@ -29,6 +29,7 @@ int end_world(Communicator& comm, const Invocation& invocation, const std::strin
     }
     report(fmt::format("rank {} on {}: {}", comm.rank(), host_name(), message), invocation.global);
     comm.abort(exit_code(kind));
+    std::abort();  // not reached
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 std::vector<UpdateTensor> update_tensors(const ParameterTable& parameters) {
     std::vector<UpdateTensor> tensors;
-    for (const Parameter& p : parameters.all()) tensors.push_back({p.offset, p.count, p.is_weight()});
+    for (const Parameter& p : parameters.all()) tensors.push_back({p.offset, p.count, p.is_weight(), p.file_columns()});
     return tensors;
 }
 
