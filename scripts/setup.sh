@@ -20,7 +20,7 @@ libcli11-dev             CLI11: the command line
 libssl-dev               OpenSSL: SHA-256 of weights and data
 libdeflate-dev           libdeflate: .gz data sets
 libxxhash-dev            xxHash: fast hashes of weights
-zlib1g-dev               libzip: .npz files
+zlib1g-dev               says where a damaged .gz goes wrong; checksums of .npz files
 ca-certificates          certificates for package mirrors over https
 dataset-fashion-mnist    Fashion-MNIST: 60,000 + 10,000 real images
 '

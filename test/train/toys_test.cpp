@@ -30,10 +30,9 @@ ToyResult toy(int n, int world) {
         const auto backend = make_cpu_backend({Isa::kAuto, 1});
         std::vector<float> flat(kLead + 1, 0.0F);
         const ShardRange local = shards_of_rank(world, comm.rank(), comm.size());
-        bool any = false;
         for (int v = local.begin; v < local.end; ++v) {
             const PositionRange part = plan.shard(0, v);
-            for (int64_t p = part.first; p < part.first + part.count; ++p, any = true) {
+            for (int64_t p = part.first; p < part.first + part.count; ++p) {
                 const auto x = static_cast<float>(p + 1);
                 flat[kLead] += (0 * x - 2 * x) * x;
             }
