@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "comm/patience.hpp"
+#include "core/thread_pool.hpp"
 
 namespace lockstep {
 namespace {
@@ -57,6 +58,10 @@ std::string Communicator::broadcast(int root, const std::string& text) {
     std::vector<std::byte> bytes = bytes_of(text);
     broadcast(root, bytes);
     return text_of(bytes);
+}
+
+int Communicator::local_cpus() const {
+    return available_cpus();
 }
 
 void Communicator::nap(double seconds) {

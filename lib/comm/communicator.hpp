@@ -58,6 +58,8 @@ class Communicator {
 
   protected:
     friend class Patience;
+    /// CPUs that the ranks of this host have together: with fewer than ranks, nobody should spin.
+    virtual int local_cpus() const;
     /// Gives the core away for about that long; may return as soon as something arrives.
     virtual void nap(double seconds);
     /// Tells all ranks that this one is alive and waits for `peer` (-1: for some rank), so that they can name the silent one

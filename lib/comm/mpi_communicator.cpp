@@ -3,6 +3,7 @@
 #include "comm/mpi_communicator.hpp"
 
 #include <mpi.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,7 @@
 #include "comm/patience.hpp"
 #include "comm/peer_collectives.hpp"
 #include "core/error.hpp"
+#include "core/thread_pool.hpp"
 
 namespace lockstep {
 namespace {
@@ -31,6 +33,16 @@ void check(int code, const char* operation) {
 
 void check(int code, const char* operation, int peer) {
     if (code != MPI_SUCCESS) fail(ErrorKind::kRuntime, "{} rank {} failed: {}", operation, peer, text_of(code));
+}
+
+// How many CPUs are in the affinity mask of any rank: mpirun may bind each rank to a core of its own, or all to one.
+int cpus_together(MPI_Comm host) {
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    sched_getaffinity(0, sizeof(cpus), &cpus);
+    check(MPI_Allreduce(MPI_IN_PLACE, &cpus, sizeof(cpus), MPI_BYTE, MPI_BOR, host), "MPI_Allreduce");
+    const int count = CPU_COUNT(&cpus);
+    return count > 0 ? count : available_cpus();  // a mask of more than 1,024 CPUs does not fit
 }
 
 class MpiRequest final : public Request {
@@ -87,6 +99,7 @@ class MpiCommunicator final : public PeerCommunicator {
         check(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
         check(MPI_Comm_rank(host, &local_rank_), "MPI_Comm_rank");
         check(MPI_Comm_size(host, &local_size_), "MPI_Comm_size");
+        local_cpus_ = cpus_together(host);
         MPI_Comm_free(&host);
         heard_.assign(static_cast<std::size_t>(size_), kSilent);
     }
@@ -156,6 +169,7 @@ class MpiCommunicator final : public PeerCommunicator {
     }
 
   protected:
+    int local_cpus() const override { return local_cpus_; }
     void announce_wait(int peer, bool first) override {
         hear();
         if (first) std::fill(heard_.begin(), heard_.end(), kSilent);
@@ -203,6 +217,7 @@ class MpiCommunicator final : public PeerCommunicator {
     int size_ = 1;
     int local_rank_ = 0;
     int local_size_ = 1;
+    int local_cpus_ = 1;
     std::vector<MpiRequest> slots_;
     std::deque<int> told_;    // in flight for as long as it takes: never freed
     std::vector<int> heard_;  // the rank that each rank said to wait for

@@ -6,17 +6,25 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/thread_pool.hpp"
 
 namespace lockstep {
 namespace {
 
-constexpr double kSpin = 50e-6;
-constexpr double kYield = 500e-6;  // after this, naps
+struct Stages {
+    double spin_s;
+    double yield_s;  // after this, naps
+};
+// Where ranks outnumber CPUs the peer may need this very core: no spinning. Elsewhere a core has nothing better to do,
+// and yielding gives it to whoever has.
+constexpr Stages kRoomy{50e-6, 10e-3};
+constexpr Stages kCrowded{0, 200e-6};
+// A yield that takes longer has given the core to somebody with work to do. A nap costs less then: who has slept is
+// served before those who have worked, who has yielded after them.
+constexpr std::chrono::microseconds kSlice{100};
 
 // The longer the wait, the less a late wake-up matters.
 double nap_length(double waited) {
-    return waited < 2e-3 ? 50e-6 : waited < 0.1 ? 100e-6 : 1e-3;
+    return waited < 20e-3 ? 50e-6 : waited < 0.2 ? 100e-6 : 1e-3;
 }
 
 void relax() {
@@ -33,8 +41,7 @@ std::string list_of(const std::vector<int>& ranks) {
 
 }  // namespace
 
-// Where ranks outnumber cores the peer may need this very core: no spinning at all.
-Patience::Patience(Communicator& comm) : comm_(comm), spin_s_(comm.local_size() > available_cpus() ? 0 : kSpin) {}
+Patience::Patience(Communicator& comm) : comm_(comm), crowded_(comm.local_size() > comm.local_cpus()) {}
 
 void Patience::pause(int peer) {
     const Clock::time_point now = Clock::now();
@@ -44,12 +51,14 @@ void Patience::pause(int peer) {
         next_announcement_s_ = 0;
     }
     const double waited = std::chrono::duration<double>(now - start_).count();
-    if (waited < spin_s_) {
+    const Stages& stages = crowded_ ? kCrowded : kRoomy;
+    if (waited < stages.spin_s) {
         relax();
         return;
     }
-    if (waited < kYield) {
+    if (waited < stages.yield_s && !contested_) {
         sched_yield();
+        contested_ = Clock::now() - now > kSlice;
         return;
     }
     const double timeout = comm_.timeout();

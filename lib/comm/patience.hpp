@@ -24,7 +24,8 @@ class Patience {
     Communicator& comm_;
     bool waiting_ = false;
     Clock::time_point start_;
-    double spin_s_;
+    bool crowded_;            // more ranks than CPUs on this host
+    bool contested_ = false;  // somebody else wants this core
     double next_announcement_s_ = 0;
 };
 
