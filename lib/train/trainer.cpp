@@ -41,7 +41,7 @@ class Run {
     /// From a start to the last step, or to a stop that all ranks agreed on.
     TrainResult execute(const StartingPoint& start, const LoadedConfig& loaded) {
         open(start, loaded);
-        engine_.restore(start);
+        agree(comm_, [&] { engine_.restore(start); });
         int64_t done = start.step;
         while (done < plan_.total_steps && !result_.stopped) {
             const Clock::time_point begin = Clock::now();
