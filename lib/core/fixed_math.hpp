@@ -13,7 +13,7 @@ double pow_fixed(double x, double y);     // x >= 0
 double power_int_fixed(double x, unsigned long long n);  // repeated squaring, in a stated order
 
 // fp32: softmax and losses. The vector kernels compute the same operations lane by lane.
-float exp_fixed(float x);  // softmax's range: x <= 88; below -87.33654 gives +0
-float log_fixed(float x);  // x > 0, normal
+float exp_fixed(float x);  // softmax's range: x <= 88, above +inf; below -87.33654 gives +0
+float log_fixed(float x);  // x > 0, normal; zero and subnormals give -inf, NaN for x < 0
 
 }  // namespace lockstep

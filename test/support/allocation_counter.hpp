@@ -21,28 +21,46 @@ class AllocationCounter {
     int64_t before_ = allocations_of_process.load();
 };
 
-inline void* counted_allocation(std::size_t bytes, std::size_t alignment) {
+// Null where there is no memory.
+inline void* counted_allocation(std::size_t bytes, std::size_t alignment) noexcept {
     allocations_of_process.fetch_add(1, std::memory_order_relaxed);
     if (bytes == 0) bytes = 1;
     const std::size_t whole = (bytes + alignment - 1) / alignment * alignment;  // what aligned_alloc asks for
-    void* memory = alignment <= alignof(std::max_align_t) ? std::malloc(bytes) : std::aligned_alloc(alignment, whole);
+    return alignment <= alignof(std::max_align_t) ? std::malloc(bytes) : std::aligned_alloc(alignment, whole);
+}
+
+inline void* counted_or_throw(std::size_t bytes, std::size_t alignment) {
+    void* memory = counted_allocation(bytes, alignment);
     if (memory == nullptr) throw std::bad_alloc();
     return memory;
 }
 
 }  // namespace lockstep::test
 
-void* operator new(std::size_t bytes) {
-    return lockstep::test::counted_allocation(bytes, 1);
+// All forms, so that no library keeps one of its own and frees by another's.
+void* operator new(std::size_t n) {
+    return lockstep::test::counted_or_throw(n, 1);
 }
-void* operator new[](std::size_t bytes) {
-    return lockstep::test::counted_allocation(bytes, 1);
+void* operator new[](std::size_t n) {
+    return lockstep::test::counted_or_throw(n, 1);
 }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-    return lockstep::test::counted_allocation(bytes, static_cast<std::size_t>(alignment));
+void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
+    return lockstep::test::counted_allocation(n, 1);
 }
-void* operator new[](std::size_t bytes, std::align_val_t alignment) {
-    return lockstep::test::counted_allocation(bytes, static_cast<std::size_t>(alignment));
+void* operator new[](std::size_t n, const std::nothrow_t&) noexcept {
+    return lockstep::test::counted_allocation(n, 1);
+}
+void* operator new(std::size_t n, std::align_val_t a) {
+    return lockstep::test::counted_or_throw(n, static_cast<std::size_t>(a));
+}
+void* operator new[](std::size_t n, std::align_val_t a) {
+    return lockstep::test::counted_or_throw(n, static_cast<std::size_t>(a));
+}
+void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+    return lockstep::test::counted_allocation(n, static_cast<std::size_t>(a));
+}
+void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+    return lockstep::test::counted_allocation(n, static_cast<std::size_t>(a));
 }
 void operator delete(void* memory) noexcept {
     std::free(memory);
@@ -56,6 +74,12 @@ void operator delete(void* memory, std::size_t) noexcept {
 void operator delete[](void* memory, std::size_t) noexcept {
     std::free(memory);
 }
+void operator delete(void* memory, const std::nothrow_t&) noexcept {
+    std::free(memory);
+}
+void operator delete[](void* memory, const std::nothrow_t&) noexcept {
+    std::free(memory);
+}
 void operator delete(void* memory, std::align_val_t) noexcept {
     std::free(memory);
 }
@@ -66,5 +90,11 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
     std::free(memory);
 }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
+    std::free(memory);
+}
+void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
     std::free(memory);
 }
