@@ -33,16 +33,16 @@ std::vector<ShardRange> maximal_nodes(int shards, ShardRange range);
 /// The same without the nodes whose shards are all empty (`sizes` has one entry for each of the `shards`).
 std::vector<ShardRange> maximal_nodes(int shards, ShardRange range, std::span<const int64_t> sizes);
 
-/// How a walk over the non-empty shards of a range adds them up, with a stack: for the i-th non-empty shard push its sum
-/// on the stack, then `adds[i]` times pop right, pop left, push left + right. If `root[i]` >= 0 the stack then holds
-/// one value, the sum of the maximal node number root[i]: pop it and store it there.
+/// How a walk over the non-empty shards of a range adds them up, with a stack: for the i-th non-empty shard push its
+/// sum on the stack, then `adds[i]` times pop right, pop left, push left + right. If `root[i]` >= 0 the stack then
+/// holds one value, the sum of the maximal node number root[i]: pop it and store it there.
 struct FoldProgram {
     struct Leaf {
-        int shard;    // number in 0 … V-1
-        int begin;    // first local row (sample) of this shard
-        int end;      // one past its last
-        int adds;     // additions after it
-        int root;     // number of the root completed by it, or -1
+        int shard;  // number in 0 … V-1
+        int begin;  // first local row (sample) of this shard
+        int end;    // one past its last
+        int adds;   // additions after it
+        int root;   // number of the root completed by it, or -1
     };
     std::vector<Leaf> leaves;       // non-empty shards, in order
     std::vector<ShardRange> roots;  // the node behind each root, in order

@@ -22,7 +22,8 @@ enum class ErrorKind {
 /// The exit code of the executable for an error of this kind.
 int exit_code(ErrorKind kind);
 
-/// what() is one clear line (or one line per fault): what, where, the values, what to do. Rank and host are added at the top.
+/// what() is one clear line (or one line per fault): what, where, the values, what to do. Rank and host are added at
+/// the top.
 class Error : public std::runtime_error {
   public:
     Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}

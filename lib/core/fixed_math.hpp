@@ -6,10 +6,10 @@ namespace lockstep {
 
 // fp64: schedules, initial weights, bias corrections.
 double exp_fixed(double x);
-double log_fixed(double x);               // x > 0; log(0) = -inf, NaN for x < 0
-double cos_fixed(double x);               // |x| <= 2^20
-double sin_fixed(double x);               // |x| <= 2^20
-double pow_fixed(double x, double y);     // x >= 0
+double log_fixed(double x);                              // x > 0; log(0) = -inf, NaN for x < 0
+double cos_fixed(double x);                              // |x| <= 2^20
+double sin_fixed(double x);                              // |x| <= 2^20
+double pow_fixed(double x, double y);                    // x >= 0
 double power_int_fixed(double x, unsigned long long n);  // repeated squaring, in a stated order
 
 // fp32: softmax and losses. The vector kernels compute the same operations lane by lane.

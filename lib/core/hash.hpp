@@ -1,4 +1,5 @@
-// Hashes: SHA-256 as the witness that people compare, XXH3 (64 bits) as the cheap one between ranks and for fingerprints.
+// Hashes: SHA-256 as the witness that people compare, XXH3 (64 bits) as the cheap one between ranks and for
+// fingerprints.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,6 @@ class Sha256 {
 std::string sha256_of_file(const std::string& path);
 
 uint64_t hash64(std::span<const std::byte> bytes, uint64_t seed = 0);  // XXH3_64bits_withSeed
-std::string hex16(uint64_t value);                                    // 16 lower-case digits
+std::string hex16(uint64_t value);                                     // 16 lower-case digits
 
 }  // namespace lockstep

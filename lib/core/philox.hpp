@@ -30,7 +30,8 @@ class RandomStream {
   public:
     /// `stream` tells apart what shares a purpose: a layer number, or stream_id(parameter name).
     RandomStream(uint64_t seed, Purpose purpose, uint64_t stream = 0, uint32_t epoch = 0);
-    /// Four 32-bit values: elements 4*block … 4*block+3 at `position`; counter {block lo, block hi, position lo, position hi}.
+    /// Four 32-bit values: elements 4*block … 4*block+3 at `position`; counter {block lo, block hi, position lo,
+    /// position hi}.
     PhiloxCounter block(uint64_t block, uint64_t position = 0) const;
     uint32_t bits(uint64_t element, uint64_t position = 0) const { return block(element / 4, position)[element % 4]; }
     PhiloxKey key() const { return key_; }

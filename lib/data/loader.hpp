@@ -41,8 +41,8 @@ class Loader {
   public:
     Loader(const Dataset& data, const ShardPlan& plan, const LoaderOptions& options);
     ~Loader();
-    /// The next step's batch; valid until the next call. Allocates nothing once every buffer has been used. Rethrows what a
-    /// reader threw. Calling it past last_update is an error of the caller.
+    /// The next step's batch; valid until the next call. Allocates nothing once every buffer has been used. Rethrows
+    /// what a reader threw. Calling it past last_update is an error of the caller.
     const Batch& next();
 
   private:

@@ -1,5 +1,5 @@
-// Who reads what: the batches of an epoch and the shards of a batch, as pure functions. The loader, `plan`, `verify` and
-// the tests all call these. Nothing here knows a rank: a rank computes whole shards (core/canonical_tree.hpp).
+// Who reads what: the batches of an epoch and the shards of a batch, as pure functions. The loader, `plan`, `verify`
+// and the tests all call these. Nothing here knows a rank: a rank computes whole shards (core/canonical_tree.hpp).
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class ShardPlan {
     int64_t samples() const { return samples_; }
     int64_t batch() const { return batch_; }
     int shards() const { return shards_; }
-    int64_t steps_per_epoch() const;     // ceil(N/B), or floor when dropping
-    int64_t samples_per_epoch() const;   // N, or steps * B when dropping
+    int64_t steps_per_epoch() const;         // ceil(N/B), or floor when dropping
+    int64_t samples_per_epoch() const;       // N, or steps * B when dropping
     int64_t batch_size(int64_t step) const;  // b of step 0 … steps_per_epoch()-1
     /// The positions of shard v in a step. May be empty.
     PositionRange shard(int64_t step, int v) const;
