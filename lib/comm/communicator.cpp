@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <thread>
 
 #include "comm/patience.hpp"
@@ -21,9 +20,8 @@ std::span<Byte> piece_at(std::span<Byte> bytes, std::size_t offset) {
 }
 
 std::vector<std::byte> bytes_of(const std::string& text) {
-    std::vector<std::byte> bytes(text.size());
-    std::memcpy(bytes.data(), text.data(), text.size());
-    return bytes;
+    const auto bytes = std::as_bytes(std::span(text));
+    return {bytes.begin(), bytes.end()};
 }
 
 std::string text_of(const std::vector<std::byte>& bytes) {
