@@ -37,7 +37,7 @@ class NativeReducer final : public Reducer {
                  comm_.rank(), roots_);
         }
         partial_.assign(partial.begin(), partial.end());
-        if (roots_ == 0) std::fill_n(partial_[0], layout_.lead + layout_.elements, 0.0F);
+        if (roots_ == 0) std::fill_n(partial_[0] + layout_.lead, layout_.elements, 0.0F);
         joined_ = 0;
     }
 

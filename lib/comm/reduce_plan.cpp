@@ -8,7 +8,8 @@
 // Doubling of the whole vector in the same order of partners: more bytes, half the messages, for small buckets.
 //
 // Nodes, in all other cases: the bucket is cut into one slice a rank. Every rank sends each maximal node that it holds,
-// slice by slice, to the slice's owner, who adds them up the tree and sends the finished slice to everybody.
+// slice by slice, to the slice's owner, who adds them up the tree and sends the finished slice to everybody. Ranks
+// without a node have no gradient but may have raised a flag: their leads first go to the holder of the leftmost node.
 #include "comm/reduce_plan.hpp"
 
 #include <algorithm>
@@ -183,7 +184,25 @@ class PlanBuilder {
         }
     }
 
+    // The leads of idle ranks, added to that of the leftmost node (flags are small integers, an idle rank's loss is 0).
+    void collect_idle_leads() {
+        const Segment lead{0, lead_};
+        int holder = 0;
+        while (values_of(holder) == 0) ++holder;
+        if (plan_.roots == 0) send(holder, lead, 0);
+        std::vector<int> leads;
+        for (int r = 0; r < plan_.world && plan_.rank == holder; ++r) {
+            if (values_of(r) > 0) continue;
+            leads.push_back(new_scratch(lead));
+            receive(r, lead, leads.back());
+        }
+        next_phase();
+        for (const int idle : leads) add(lead, 0, 0, idle);
+        next_phase();
+    }
+
     void nodes() {
+        collect_idle_leads();
         const Segment mine = slice(plan_.rank);
         const int own = first_value_[static_cast<size_t>(plan_.rank)];
         std::vector<int> buffer_of_value(nodes_.size());

@@ -50,7 +50,7 @@ struct ReducePlan {
 };
 
 /// The plan of `rank` for a bucket of `elements` floats of which the first `lead` are no gradients (loss and flags that ride
-/// along: always in the same segment as the first gradient element, and not counted). `sizes`: samples of each of the V shards in
+/// along, also from ranks without samples: always in the same segment as the first gradient element, and not counted). `sizes`: samples of each of the V shards in
 /// this step (which nodes are empty; at least one is not). `small_bytes`: reduce.small_kib in bytes, of gradients.
 ReducePlan make_reduce_plan(int shards, int rank, int world, std::span<const int64_t> sizes, int64_t elements, int64_t lead,
                             int64_t small_bytes);

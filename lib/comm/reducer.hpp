@@ -33,7 +33,8 @@ class Reducer {
   public:
     virtual ~Reducer() = default;
     /// Begins a step. `partial[i]`: this rank's flat sum of maximal node i (core/canonical_tree.hpp maximal_nodes with `sizes`),
-    /// in order; when this rank has none, partial[0] still is a buffer for the total. Afterwards partial[0] holds the total.
+    /// in order; when this rank has none, partial[0] still is a buffer for the total, and its lead counts (flags of a rank without
+    /// work; zero elsewhere). Afterwards partial[0] holds the total.
     virtual void begin(std::span<const int64_t> sizes, std::span<float* const> partial) = 0;
     /// Gradient elements [first, elements) are final in all partials: their buckets may leave. Makes progress; never waits.
     virtual void ready(int64_t first) = 0;

@@ -18,6 +18,7 @@ namespace lockstep::test {
 class Expressions {
   public:
     int shard(int v) { return number({-1, v}); }
+    int flags_of_rank(int r) { return number({-2, r}); }
     int sum(int left, int right) { return number({left, right}); }
 
     /// The canonical sum of the non-empty shards of a node; -1 if there are none.
@@ -44,8 +45,9 @@ struct Symbol {
 
 class PlanSimulation {
   public:
-    PlanSimulation(int shards, std::span<const int64_t> sizes, int64_t elements, std::vector<ReducePlan> plans)
-        : elements_(elements), plans_(std::move(plans)), states_(plans_.size()) {
+    PlanSimulation(int shards, std::span<const int64_t> sizes, int64_t elements, std::vector<ReducePlan> plans,
+                   int64_t lead = 0)
+        : elements_(elements), lead_(lead), plans_(std::move(plans)), states_(plans_.size()) {
         for (size_t r = 0; r < plans_.size(); ++r) {
             const auto nodes = maximal_nodes(shards, shards_of_rank(shards, static_cast<int>(r), world()), sizes);
             auto& buffers = states_[r].buffers;
@@ -56,8 +58,13 @@ class PlanSimulation {
                 for (int64_t e = 0; e < elements; ++e) buffers[root][static_cast<size_t>(e)] = {expression, e};
             }
             if (static_cast<int>(nodes.size()) != plans_[r].roots) fault_ = "wrong number of roots";
+            if (nodes.empty()) {
+                const int flags = expressions_.flags_of_rank(static_cast<int>(r));
+                for (int64_t e = 0; e < lead; ++e) buffers[0][static_cast<size_t>(e)] = {flags, e};
+            }
         }
         total_ = expressions_.canonical({0, shards}, sizes);
+        total_lead_ = lead > 0 ? lead_total(shards, sizes) : -1;
     }
 
     /// "" if every rank ends with the canonical total in buffer 0; otherwise what went wrong.
@@ -69,7 +76,7 @@ class PlanSimulation {
         for (int r = 0; r < world() && fault_.empty(); ++r) {
             if (state(r).step < plan(r).steps.size()) fault_ = "rank " + std::to_string(r) + " is stuck";
             for (int64_t e = 0; e < elements_ && fault_.empty(); ++e) {
-                if (state(r).buffers[0][static_cast<size_t>(e)] != Symbol{total_, e}) {
+                if (state(r).buffers[0][static_cast<size_t>(e)] != Symbol{e < lead_ ? total_lead_ : total_, e}) {
                     fault_ = "rank " + std::to_string(r) + " has another sum in element " + std::to_string(e);
                 }
             }
@@ -92,6 +99,25 @@ class PlanSimulation {
         std::vector<Symbol> symbols;
         int from;
     };
+
+    // The tree's sum in which the leftmost node of all has the leads of idle ranks added to it, in rank order.
+    int lead_total(int shards, std::span<const int64_t> sizes) {
+        std::vector<ShardRange> nodes;
+        std::vector<int> idle;
+        for (int r = 0; r < world(); ++r) {
+            const auto own = maximal_nodes(shards, shards_of_rank(shards, r, world()), sizes);
+            nodes.insert(nodes.end(), own.begin(), own.end());
+            if (own.empty()) idle.push_back(r);
+        }
+        std::vector<int> values;
+        for (const ShardRange& node : nodes) values.push_back(expressions_.canonical(node, sizes));
+        for (const int r : idle) values[0] = expressions_.sum(values[0], expressions_.flags_of_rank(r));
+        for (const JoinStep& step : join_program(shards, nodes)) {
+            int& into = values[static_cast<size_t>(step.into)];
+            into = expressions_.sum(into, values[static_cast<size_t>(step.from)]);
+        }
+        return values[0];
+    }
 
     int world() const { return static_cast<int>(plans_.size()); }
     const ReducePlan& plan(int r) const { return plans_[static_cast<size_t>(r)]; }
@@ -196,12 +222,14 @@ class PlanSimulation {
     }
 
     int64_t elements_;
+    int64_t lead_;
     std::vector<ReducePlan> plans_;
     std::vector<State> states_;
     Expressions expressions_;
     std::pair<int, int> last_{-1, -1};
     int last_sum_ = -1;
     int total_ = -1;
+    int total_lead_ = -1;
     std::map<std::pair<int, int>, std::deque<Message>> network_;
     std::string fault_;
 };

@@ -30,14 +30,16 @@ std::string fault_of(int shards, int world, std::span<const int64_t> sizes, int6
             bytes += 4 * (step.end - std::min(step.end, std::max(step.begin, lead)));
             messages += 1;
             if (step.begin < lead && (step.begin != 0 || step.end < lead)) return "the lead is cut";
-            if (step.begin < lead && step.end == lead && gradients > 0) return "the lead travels without element 0";
+            if (step.begin < lead && step.end == lead && gradients > 0 && plan.roots > 0) {
+                return "the lead travels without element 0";
+            }
         }
         if (bytes != plan.bytes_sent || messages != plan.messages) return "counted wrongly";
         if (plan.method != plans.front().method) return "ranks differ in method";
         if (plan.buffers != std::max(plan.roots, 1) + static_cast<int>(plan.scratch.size()))
             return "buffers counted wrongly";
     }
-    return PlanSimulation(shards, sizes, lead + gradients, plans).run();
+    return PlanSimulation(shards, sizes, lead + gradients, plans, lead).run();
 }
 
 }  // namespace

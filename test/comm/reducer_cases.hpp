@@ -2,6 +2,7 @@
 // and the total follow from the definition of the tree. Run by all ranks of any communicator.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -56,8 +57,10 @@ inline Flat reduce_once(Communicator& comm, Reducer& reducer, int shards, std::s
     const auto nodes = maximal_nodes(shards, shards_of_rank(shards, comm.rank(), comm.size()), sizes);
     std::vector<Flat> memory;
     for (const ShardRange& node : nodes) memory.push_back(flat_sum(seed, node, sizes, elements));
-    if (memory.empty())
+    if (memory.empty()) {  // no flags, and nothing else that may be read
         memory.emplace_back(static_cast<size_t>(kTestLead + elements), std::numeric_limits<float>::quiet_NaN());
+        std::fill_n(memory.front().begin(), kTestLead, 0.0F);
+    }
     std::vector<float*> partial;
     for (Flat& flat : memory) partial.push_back(flat.data());
     reducer.begin(sizes, partial);
@@ -71,6 +74,25 @@ inline Flat reduce_once(Communicator& comm, Reducer& reducer, int shards, std::s
 
 inline bool same_bits(const Flat& a, const Flat& b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+/// Every rank in turn raises a flag in its lead, be it idle or not, and all must see one; "" or what is wrong on this
+/// rank.
+inline std::string fault_in_flags(Communicator& comm, Reducer& reducer, int shards, std::span<const int64_t> sizes,
+                                  int64_t elements) {
+    const auto nodes = maximal_nodes(shards, shards_of_rank(shards, comm.rank(), comm.size()), sizes);
+    for (int flagged = 0; flagged < comm.size(); ++flagged) {
+        std::vector<Flat> memory(std::max<size_t>(nodes.size(), 1),
+                                 Flat(static_cast<size_t>(kTestLead + elements), 0.0F));
+        std::vector<float*> partial;
+        for (Flat& flat : memory) partial.push_back(flat.data());
+        if (comm.rank() == flagged) memory[0][1] = 1;
+        reducer.begin(sizes, partial);
+        reducer.finish();
+        if (memory[0][1] != 1 || memory[0][0] != 0)
+            return "the flag of rank " + std::to_string(flagged) + " is not seen";
+    }
+    return "";
 }
 
 struct ReducerCase {

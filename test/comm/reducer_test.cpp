@@ -105,6 +105,26 @@ TEST_CASE("a reducer that adds in rank order gives other bits") {
     CHECK(same[0] == 1);
 }
 
+TEST_CASE("a flag raised by any rank reaches all, also from ranks without samples") {
+    for (const int world : {1, 2, 3, 4, 7}) {
+        for (const int shards : {1, 3, 4}) {
+            for (const bool native : {false, true}) {
+                std::vector<int64_t> sizes(static_cast<size_t>(shards), 0);
+                sizes.back() = 1;
+                std::vector<std::string> faults(static_cast<size_t>(world));
+                run_thread_world(world, [&](Communicator& comm) {
+                    const ReduceLayout layout{kTestLead, 100};
+                    const auto reducer = native ? make_native_reducer(comm, shards, layout, 256, plain_adder())
+                                                : make_canonical_reducer(comm, shards, layout, 256, 0, plain_adder());
+                    faults[static_cast<size_t>(comm.rank())] = fault_in_flags(comm, *reducer, shards, sizes, 100);
+                });
+                INFO("W " << world << " V " << shards << " native " << native);
+                CHECK(faults == std::vector<std::string>(static_cast<size_t>(world)));
+            }
+        }
+    }
+}
+
 TEST_CASE("time in finish is counted") {
     run_thread_world(2, [&](Communicator& comm) {
         const auto reducer = make_canonical_reducer(comm, 4, {kTestLead, 100}, 1024, 0, plain_adder());
