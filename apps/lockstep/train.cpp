@@ -22,7 +22,14 @@ struct Options {
     bool allow_singleton = false;
 };
 
+/// However training ends, nobody is to be told afterwards that a checkpoint follows.
+struct StopHandlersEnd {
+    ~StopHandlersEnd() { remove_stop_handlers(); }
+};
+
 int train_here(Communicator& comm, const Options& options, const Invocation& invocation) {
+    const StopHandlersEnd end;
+    let_stop_handlers_speak(comm.rank() == 0);
     LoadedConfig loaded;
     agree(comm, [&] { loaded = options.config.load(); });
     TrainOptions train_options;

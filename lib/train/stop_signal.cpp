@@ -8,10 +8,12 @@
 namespace lockstep {
 namespace {
 
-// The one thing that a signal handler may touch.
+// The only things that the signal handler touches.
 volatile std::sig_atomic_t requested = 0;
+volatile std::sig_atomic_t speaks = 1;
 
 void say(const char* text) {
+    if (speaks == 0) return;
     // write(2) is safe in a handler; a lost line is no reason to fail.
     const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
     (void)written;
@@ -25,14 +27,27 @@ void on_signal(int signal) {
         say("lockstep: asked to stop; a checkpoint follows at the next step (a second signal leaves at once)\n");
 }
 
+void handle_with(void (*handler)(int), std::initializer_list<int> signals) {
+    struct sigaction action {};
+    action.sa_handler = handler;
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = SA_RESTART;
+    for (const int signal : signals) sigaction(signal, &action, nullptr);
+}
+
 }  // namespace
 
 void install_stop_handlers() {
-    struct sigaction action {};
-    action.sa_handler = on_signal;
-    sigemptyset(&action.sa_mask);
-    action.sa_flags = SA_RESTART;
-    for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) sigaction(signal, &action, nullptr);
+    handle_with(on_signal, {SIGUSR1, SIGTERM, SIGINT});
+}
+
+void let_stop_handlers_speak(bool speak) {
+    speaks = speak ? 1 : 0;
+}
+
+void remove_stop_handlers() {
+    handle_with(SIG_IGN, {SIGUSR1});
+    handle_with(SIG_DFL, {SIGTERM, SIGINT});
 }
 
 int stop_signal() {
