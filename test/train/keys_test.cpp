@@ -1,0 +1,324 @@
+// Every key of the config table keeps its word: one that promises to change no bit changes none, whatever it is set to
+// and on whichever rank; one that is said to change bits does, where the job uses it. A new key without a case fails.
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "comm/thread_communicator.hpp"
+#include "config/key.hpp"
+#include "core/log.hpp"
+#include "io/files.hpp"
+#include "io/safetensors.hpp"
+#include "io/temp_folder.hpp"
+#include "train/point.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+using Change = std::function<void(Config&)>;
+
+Config base_config() {
+    Job job;
+    job.samples = 203;
+    job.batch = 32;
+    job.shards = 8;
+    job.steps = 9;  // into the second epoch
+    Config config = config_of(job).config;
+    config.model.hidden = {17};
+    config.data.block = 16;
+    config.device.threads = 1;
+    return config;
+}
+
+struct Run {
+    std::string sha256;
+    std::string metrics;  // without wall
+    std::vector<std::byte> model;
+};
+
+/// Trains with `change` made on the ranks that `whom` names. With `out` on disk, else in memory.
+Run train_ranks(const Config& config, int world, const Change& change, const std::function<bool(int)>& whom,
+                const std::string& out = "") {
+    set_log(LogLevel::kQuiet, false);
+    const DataSplits data = open_data(config);
+    Run result;
+    std::mutex mutex;
+    run_thread_world(world, [&](Communicator& comm) {
+        LoadedConfig loaded;
+        loaded.config = config;
+        if (whom(comm.rank())) change(loaded.config);
+        TrainOptions options;
+        options.progress.style = ProgressStyle::kNone;
+        options.out = out;
+        TrainResult trained = train_on(comm, loaded, data, options);
+        if (comm.rank() != 0) return;
+        const std::scoped_lock lock(mutex);
+        result = {trained.sha256, without_wall(trained.metrics), std::move(trained.model)};
+    });
+    return result;
+}
+Run train_with(const Config& config, int world, const std::string& out = "") {
+    return train_ranks(
+        config, world, [](Config&) {}, [](int) { return false; }, out);
+}
+
+std::vector<float> weights_of(const Run& run) {
+    const SafetensorsFile file = SafetensorsFile::parse(run.model, "model");
+    std::vector<float> all;
+    for (const TensorView& tensor : file.tensors()) {
+        const std::size_t before = all.size();
+        all.resize(before + tensor.bytes.size() / sizeof(float));
+        std::memcpy(all.data() + before, tensor.bytes.data(), tensor.bytes.size());
+    }
+    return all;
+}
+
+bool everyone(int) {
+    return true;
+}
+bool rank_one(int rank) {
+    return rank == 1;
+}
+
+/// The values that a key which changes no bit is tried at; on top of base_config, where it has another.
+std::map<std::string, std::vector<Value>> harmless_values() {
+    std::vector<Value> isas;
+    for (const std::string& isa : isas_here()) isas.emplace_back(isa);
+    return {
+        {"reduce.bucket_kib", {int64_t{1}, int64_t{3}, int64_t{65536}}},
+        {"reduce.small_kib", {int64_t{0}, int64_t{1}, int64_t{65536}}},
+        {"checkpoint.every_steps", {int64_t{1}, int64_t{4}}},
+        {"checkpoint.every_epochs", {int64_t{1}}},
+        {"checkpoint.keep", {int64_t{1}, int64_t{9}}},
+        {"eval.every_epochs", {int64_t{0}, int64_t{2}}},
+        {"eval.every_steps", {int64_t{1}, int64_t{5}}},
+        {"log.every", {int64_t{1}, int64_t{7}, int64_t{1000}}},
+        {"log.grad_norm", {true}},
+        {"log.dir", {std::string("/nonexistent")}},
+        {"device.backend", {std::string("cpu")}},
+        {"device.threads", {int64_t{0}, int64_t{2}, int64_t{5}}},
+        {"device.isa", isas},
+        {"device.streams", {int64_t{1}, int64_t{4}}},
+        {"device.timeout_s", {60.5, 1e9}},
+    };
+}
+
+/// Whether the key has a value other than its default whose feature is built.
+bool has_another_value(const Key& key) {
+    if (key.later == "*") return false;
+    if (key.choices.empty()) return true;
+    for (const std::string_view choice : choices_of(key)) {
+        const Value value = std::string(choice);
+        if (value != default_of(key) && is_built(key, value)) return true;
+    }
+    return false;
+}
+
+/// A key that changes bits: what makes the job use it, and another value.
+struct Harmful {
+    Change use;
+    Value value;
+};
+
+std::map<std::string, Harmful> harmful_values() {
+    const Change as_it_is = [](Config&) {};
+    const auto optimizer = [](const char* name) {
+        return [name](Config& c) {
+            c.optimizer.name = name;
+            c.optimizer.lr = 0.002;
+        };
+    };
+    const auto schedule = [](const char* name) {
+        return [name](Config& c) {
+            c.schedule.name = name;
+            c.schedule.every_epochs = 0.5;
+        };
+    };
+    const Change decayed = [](Config& c) { c.optimizer.weight_decay = 0.01; };
+    const Change lenet = [](Config& c) { c.model.name = "lenet"; };
+    using Sizes = std::vector<int64_t>;
+    using Numbers = std::vector<double>;
+    return {
+        {"seed", {as_it_is, int64_t{2}}},
+        {"data.samples", {as_it_is, int64_t{204}}},
+        {"data.classes", {as_it_is, int64_t{7}}},
+        {"data.shape", {as_it_is, Sizes{12, 6, 2}}},
+        {"data.mean", {as_it_is, Numbers{0.25}}},
+        {"data.std", {as_it_is, Numbers{0.5}}},
+        {"data.shuffle", {as_it_is, std::string("block")}},
+        {"data.block", {[](Config& c) { c.data.shuffle = "block"; }, int64_t{8}}},
+        {"model.name", {as_it_is, std::string("lenet")}},
+        {"model.hidden", {as_it_is, Sizes{17, 5}}},
+        {"model.channels", {lenet, Sizes{3, 6}}},
+        {"model.dropout", {as_it_is, 0.25}},
+        {"batch.size", {as_it_is, int64_t{31}}},
+        {"batch.shards", {as_it_is, int64_t{4}}},
+        {"batch.layout", {as_it_is, std::string("epoch")}},
+        {"batch.last", {as_it_is, std::string("drop")}},
+        {"train.epochs",
+         {[](Config& c) {
+              c.train = {1, {}};
+          },
+          int64_t{2}}},
+        {"train.steps", {as_it_is, int64_t{10}}},
+        {"optimizer.name", {as_it_is, std::string("nesterov")}},
+        {"optimizer.lr", {as_it_is, 0.04}},
+        {"optimizer.momentum", {as_it_is, 0.8}},
+        {"optimizer.beta1", {optimizer("adam"), 0.8}},
+        {"optimizer.beta2", {optimizer("adamw"), 0.99}},
+        {"optimizer.epsilon", {optimizer("adam"), 1e-3}},
+        {"optimizer.weight_decay", {as_it_is, 0.01}},
+        {"optimizer.l2", {as_it_is, 0.01}},
+        {"optimizer.decay", {decayed, std::string("weights")}},
+        {"optimizer.clip_norm", {as_it_is, 0.125}},
+        {"schedule.name", {as_it_is, std::string("cosine")}},
+        {"schedule.warmup_epochs", {as_it_is, 1.0}},
+        {"schedule.every_epochs", {schedule("step"), 1.0}},
+        {"schedule.factor", {schedule("step"), 0.5}},
+        {"schedule.end", {schedule("linear"), 0.01}},
+        {"reduce.op", {as_it_is, std::string("sum")}},
+        {"reduce.algorithm", {as_it_is, std::string("native")}},
+    };
+}
+
+/// Of effect kBits, but used by nothing that is built, or by the evaluation alone: a later feature that uses one gives
+/// it a case above.
+const std::set<std::string> kUnused{
+    "data.test_samples",   "optimizer.rho",      "schedule.boundaries", "schedule.values",
+    "schedule.power",      "schedule.rate",      "schedule.staircase",  "batch_norm.scope",
+    "batch_norm.momentum", "batch_norm.epsilon", "batch_norm.unbiased",
+};
+
+}  // namespace
+
+TEST_CASE("keys that promise to change no bit change none, on all ranks or on one") {
+    const Config base = base_config();
+    const Run expected = train_with(base, 3);
+    REQUIRE(train_with(base, 1).sha256 == expected.sha256);
+    const auto cases = harmless_values();
+    for (const Key& key : config_keys()) {
+        if (key.effect != KeyEffect::kShared && key.effect != KeyEffect::kPerRank) continue;
+        const std::string name(key.name);
+        INFO("key " << name);
+        if (!cases.contains(name)) {
+            // Nothing to try as long as only the default is built.
+            CHECK_FALSE(has_another_value(key));
+            continue;
+        }
+        for (const Value& value : cases.at(name)) {
+            INFO("value " << toml_text(value));
+            const Change change = [&](Config& config) {
+                if (const Key* partner = partner_of(key)) partner->field.set(config, int64_t{0});
+                key.field.set(config, value);
+            };
+            for (const auto whom : {everyone, rank_one}) {
+                INFO((whom == everyone ? "on all ranks" : "on rank 1"));
+                const Run run = train_ranks(base, 3, change, whom);
+                CHECK(run.sha256 == expected.sha256);
+                // [log] and [eval] decide which lines there are; nothing else changes even a byte of the metrics.
+                const std::string_view section = section_of(key);
+                if ((section == "log" && name != "log.dir") || section == "eval") {
+                    CHECK((run.metrics != expected.metrics) == (whom == everyone));
+                } else {
+                    CHECK(run.metrics == expected.metrics);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("how often checkpoints are written, and how many are kept, changes no bit") {
+    const TempFolder folder;
+    const Run expected = train_with(base_config(), 3);
+    int number = 0;
+    for (const auto& [steps, epochs, keep, left] :
+         std::vector<std::array<int64_t, 4>>{{0, 0, 3, 1}, {1, 0, 1, 1}, {2, 0, 3, 3}, {4, 0, 9, 3}, {0, 1, 9, 2}}) {
+        Config config = base_config();
+        config.checkpoint.every_steps = steps;
+        config.checkpoint.every_epochs = epochs;
+        config.checkpoint.keep = keep;
+        const std::string out = folder / std::to_string(number++);
+        const Run run = train_with(config, 3, out);
+        const std::vector<std::byte> metrics = read_file(out + "/metrics.jsonl");
+        INFO("every " << steps << " steps, " << epochs << " epochs, keep " << keep);
+        CHECK(run.sha256 == expected.sha256);
+        CHECK(without_wall(text_of(metrics)) == expected.metrics);
+        int64_t found = 0;
+        for (const std::string& name : TempFolder::names_in(out + "/checkpoints")) found += name.starts_with("step-");
+        CHECK(found == left);
+    }
+}
+
+TEST_CASE("keys that are said to change bits do, where the job uses them") {
+    const auto cases = harmful_values();
+    for (const Key& key : config_keys()) {
+        if (key.effect != KeyEffect::kBits) continue;
+        const std::string name(key.name);
+        INFO("key " << name);
+        if (kUnused.contains(name) || name == "data.format") continue;
+        if (!cases.contains(name)) {
+            CHECK_FALSE(has_another_value(key));
+            continue;
+        }
+        const auto& [use, value] = cases.at(name);
+        Config left = base_config();
+        use(left);
+        Config right = left;
+        key.field.set(right, value);
+        REQUIRE(key.field.get(left) != value);
+        const int world = name == "reduce.algorithm" ? 3 : 1;
+        CHECK(train_with(left, world).sha256 != train_with(right, world).sha256);
+    }
+}
+
+TEST_CASE("of the keys that nothing uses yet, none changes a weight") {
+    const std::string expected = train_with(base_config(), 1).sha256;
+    const std::map<KeyType, Value> other{{KeyType::kBool, true},
+                                         {KeyType::kInteger, int64_t{33}},
+                                         {KeyType::kNumber, 0.625},
+                                         {KeyType::kNumbers, std::vector<double>{0.625}}};
+    for (const std::string& name : kUnused) {
+        const Key& key = key_of(name);
+        Config config = base_config();
+        key.field.set(config, key.choices.empty() ? other.at(key.field.type) : Value(std::string("global")));
+        INFO("key " << name);
+        CHECK(train_with(config, 1).sha256 == expected);
+    }
+}
+
+TEST_CASE("native sums: equal bits at an equal number of ranks, the canonical ones at one, and near them elsewhere") {
+    Config canonical = base_config();
+    canonical.model.hidden = {33, 17};
+    Config native = canonical;
+    native.reduce.algorithm = "native";
+    const Run tree = train_with(canonical, 1);
+    CHECK(train_with(native, 1).sha256 == tree.sha256);
+    const std::vector<float> expected = weights_of(tree);
+    for (const int world : {2, 3, 5}) {
+        const Run once = train_with(native, world);
+        CHECK(train_with(native, world).sha256 == once.sha256);
+        // A sum is off by at most 2 (V - 1) 2^-24 of the sum of its terms' sizes (lib/comm/native_reducer.cpp): here
+        // 8.4e-7 of a mean gradient well below 1. Nine steps of rate 0.05, whose momentum makes at most 0.5 of each,
+        // keep weights within 9 * 0.5 * 8.4e-7 < 4e-6 of each other, and as much again for what the first steps'
+        // deviations do to later gradients.
+        const std::vector<float> found = weights_of(once);
+        REQUIRE(found.size() == expected.size());
+        REQUIRE(std::all_of(found.begin(), found.end(), [](float w) { return std::isfinite(w); }));
+        double worst = 0;
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            worst = std::max(worst, std::abs(double{found[i]} - double{expected[i]}));
+        }
+        INFO("world " << world << ": at most " << worst);
+        CHECK(worst < 8e-6);
+        // Two ranks can only add left and right, which is what the tree does.
+        CHECK((worst > 0) == (world > 2));
+    }
+}
