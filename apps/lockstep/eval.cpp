@@ -31,7 +31,6 @@ void add_eval(CLI::App& app, Invocation& invocation) {
     command->add_flag("--json", *json, "Print the eval event");
     command->callback([=, &invocation] {
         invocation.action = [=, &invocation] {
-            options->check();
             return run_as_rank(invocation, options->allow_singleton,
                                [&](Communicator& comm) { return eval_here(comm, *options, *json); });
         };

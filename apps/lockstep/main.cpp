@@ -9,6 +9,8 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/version.hpp"
+#include "launch.hpp"
+#include "train/agreement.hpp"
 
 namespace lockstep {
 namespace {
@@ -28,6 +30,18 @@ void add_global_options(CLI::App& app, GlobalOptions& global) {
     app.add_option("--progress", global.progress, "auto: a bar on a terminal, else plain lines")
         ->check(CLI::IsMember({"auto", "bar", "plain", "none"}))
         ->type_name("auto|bar|plain|none");
+}
+
+/// A wrong command line: the ranks of a launcher all see it, and one of them tells it.
+int refuse_usage(const std::string& message, const Invocation& invocation) {
+    if (!under_launcher()) {
+        report(message, invocation.global);
+        return kUsageError;
+    }
+    return run_as_rank(invocation, true, [&](Communicator& comm) {
+        agree(comm, [&] { throw Error(ErrorKind::kUsage, message); });
+        return kUsageError;
+    });
 }
 
 int run(const Invocation& invocation) {
@@ -67,8 +81,7 @@ int parse_and_run(int argc, char** argv) {
     } catch (const CLI::Success& wanted) {  // --help, --version
         return app.exit(wanted);
     } catch (const CLI::ParseError& error) {
-        report(std::string(error.what()) + "; see --help", invocation.global);
-        return kUsageError;
+        return refuse_usage(std::string(error.what()) + "; see --help", invocation);
     }
     set_log(invocation.global.quiet     ? LogLevel::kQuiet
             : invocation.global.verbose ? LogLevel::kVerbose

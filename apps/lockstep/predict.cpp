@@ -75,7 +75,6 @@ void add_predict(CLI::App& app, Invocation& invocation) {
     command->add_option("--out", *out, "CSV file (default stdout)")->type_name("FILE.csv");
     command->callback([=, &invocation] {
         invocation.action = [=, &invocation] {
-            options->check();
             return run_as_rank(invocation, options->allow_singleton,
                                [&](Communicator& comm) { return predict_here(comm, *options, *out); });
         };

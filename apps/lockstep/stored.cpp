@@ -42,7 +42,10 @@ StoredModel StoredOptions::read() const {
 }
 
 StoredSession::StoredSession(Communicator& comm, const StoredOptions& options)
-    : comm_(comm), stored_(read_on_first(comm, [&] { return options.read(); })) {
+    : comm_(comm), stored_(read_on_first(comm, [&] {
+          options.check();
+          return options.read();
+      })) {
     const Config& config = stored_.config;
     comm.set_timeout(config.device.timeout_s);
     agree(comm, [&] {

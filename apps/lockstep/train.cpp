@@ -31,7 +31,12 @@ int train_here(Communicator& comm, const Options& options, const Invocation& inv
     const StopHandlersEnd end;
     let_stop_handlers_speak(comm.rank() == 0);
     LoadedConfig loaded;
-    agree(comm, [&] { loaded = options.config.load(); });
+    agree(comm, [&] {
+        if (options.resume == "auto" && options.out.empty()) {
+            fail(ErrorKind::kUsage, "--resume auto needs --out DIR: which run is to go on?");
+        }
+        loaded = options.config.load();
+    });
     TrainOptions train_options;
     train_options.resume = options.resume == "never"  ? ResumeMode::kNever
                            : options.resume == "auto" ? ResumeMode::kAuto
@@ -71,9 +76,6 @@ void add_train(CLI::App& app, Invocation& invocation) {
                       "Train alone though a launcher without MPI started several");
     command->callback([options, &invocation] {
         invocation.action = [options, &invocation] {
-            if (options->resume == "auto" && options->out.empty()) {
-                fail(ErrorKind::kUsage, "--resume auto needs --out DIR: which run is to go on?");
-            }
             install_stop_handlers();
             return run_as_rank(invocation, options->allow_singleton,
                                [&](Communicator& comm) { return train_here(comm, *options, invocation); });

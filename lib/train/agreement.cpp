@@ -64,7 +64,8 @@ void agree_on_first(Communicator& comm, FunctionRef<void()> phase) {
     const std::string outcome = comm.broadcast(0, comm.rank() == 0 ? outcome_of(phase) : "");
     if (outcome.empty()) return;
     const json failure = json::parse(outcome);
-    throw SharedError(static_cast<ErrorKind>(failure.at("kind").get<int>()), failure.at("message").get<std::string>());
+    throw SharedError(static_cast<ErrorKind>(failure.at("kind").get<int>()), failure.at("message").get<std::string>(),
+                      failure.at("positioned").get<bool>());
 }
 
 }  // namespace lockstep

@@ -22,12 +22,11 @@ StartingPoint find_on_first(const RunDirectory* directory, ResumeMode mode, cons
             from = newest_checkpoint(directory->checkpoints());
             finished = directory->finished_steps();
         }
-        if (mode == ResumeMode::kPath) read_checkpoint_state_text(path);  // refused before a folder is made
-        directory->prepare(mode);
     }
     if (from.empty()) {
         start.already_done = finished >= plan.total_steps;
         start.step = start.already_done ? finished : 0;
+        if (directory != nullptr && !start.already_done) directory->prepare(mode);
         return start;
     }
     Checkpoint checkpoint = read_checkpoint(from);
@@ -51,6 +50,7 @@ StartingPoint find_on_first(const RunDirectory* directory, ResumeMode mode, cons
                  directory->file("metrics.jsonl"), error ? 0 : size, from, start.metrics_bytes, from);
         }
     }
+    if (directory != nullptr && !done) directory->prepare(mode);  // last: what is refused leaves no folder behind
     return start;
 }
 
