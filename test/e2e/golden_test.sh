@@ -55,4 +55,8 @@ if [[ $wrong != 0 ]]; then
     echo "so that older checkpoints are refused by name, and put the new sums and that number into test/e2e/golden.json." >&2
     exit 1
 fi
+# The twin: a change of the learning rate by half a millionth is seen.
+run "$lockstep" train -q -c "$here/golden/adam.toml" --set optimizer.lr=0.002000001 --out twin
+expect_exit 0
+[[ $(sha256sum < twin/model.safetensors) != "$(golden_of adam)"* ]] || fail "another learning rate gives the same weights"
 echo "golden hashes: as known, on ${isas[*]}, with 1 and 2 threads"
