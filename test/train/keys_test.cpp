@@ -46,7 +46,7 @@ struct Run {
 
 /// Trains with `change` made on the ranks that `whom` names. With `out` on disk, else in memory.
 Run train_ranks(const Config& config, int world, const Change& change, const std::function<bool(int)>& whom,
-                const std::string& out = "") {
+                const std::string& out = "", const std::string& resume_from = "") {
     set_log(LogLevel::kQuiet, false);
     const DataSplits data = open_data(config);
     Run result;
@@ -58,6 +58,10 @@ Run train_ranks(const Config& config, int world, const Change& change, const std
         TrainOptions options;
         options.progress.style = ProgressStyle::kNone;
         options.out = out;
+        if (!resume_from.empty()) {
+            options.resume = ResumeMode::kPath;
+            options.resume_path = resume_from;
+        }
         TrainResult trained = train_on(comm, loaded, data, options);
         if (comm.rank() != 0) return;
         const std::scoped_lock lock(mutex);
@@ -68,6 +72,18 @@ Run train_ranks(const Config& config, int world, const Change& change, const std
 Run train_with(const Config& config, int world, const std::string& out = "") {
     return train_ranks(
         config, world, [](Config&) {}, [](int) { return false; }, out);
+}
+
+/// Trains with a checkpoint after each 4th step and returns the path of the first.
+std::string checkpoint_of(Config config, int world, const std::string& out) {
+    config.checkpoint.every_steps = 4;
+    config.checkpoint.keep = 9;
+    train_with(config, world, out);
+    return out + "/checkpoints/step-00000004";
+}
+Run resume_with(const Config& config, int world, const std::string& from) {
+    return train_ranks(
+        config, world, [](Config&) {}, [](int) { return false; }, "", from);
 }
 
 std::vector<float> weights_of(const Run& run) {
@@ -199,10 +215,12 @@ const std::set<std::string> kUnused{
 
 }  // namespace
 
-TEST_CASE("keys that promise to change no bit change none, on all ranks or on one") {
+TEST_CASE("keys that promise to change no bit change none: on all ranks, on one, or on resume") {
     const Config base = base_config();
     const Run expected = train_with(base, 3);
     REQUIRE(train_with(base, 1).sha256 == expected.sha256);
+    const TempFolder folder;
+    const std::string checkpoint = checkpoint_of(base, 1, folder / "base");
     const auto cases = harmless_values();
     for (const Key& key : config_keys()) {
         if (key.effect != KeyEffect::kShared && key.effect != KeyEffect::kPerRank) continue;
@@ -219,6 +237,9 @@ TEST_CASE("keys that promise to change no bit change none, on all ranks or on on
                 if (const Key* partner = partner_of(key)) partner->field.set(config, int64_t{0});
                 key.field.set(config, value);
             };
+            Config changed = base;
+            change(changed);
+            CHECK(resume_with(changed, 2, checkpoint).sha256 == expected.sha256);
             for (const auto whom : {everyone, rank_one}) {
                 INFO((whom == everyone ? "on all ranks" : "on rank 1"));
                 const Run run = train_ranks(base, 3, change, whom);
@@ -257,7 +278,8 @@ TEST_CASE("how often checkpoints are written, and how many are kept, changes no 
     }
 }
 
-TEST_CASE("keys that are said to change bits do, where the job uses them") {
+TEST_CASE("keys that are said to change bits do, where the job uses them, and may not differ on resume") {
+    const TempFolder folder;
     const auto cases = harmful_values();
     for (const Key& key : config_keys()) {
         if (key.effect != KeyEffect::kBits) continue;
@@ -276,11 +298,20 @@ TEST_CASE("keys that are said to change bits do, where the job uses them") {
         REQUIRE(key.field.get(left) != value);
         const int world = name == "reduce.algorithm" ? 3 : 1;
         CHECK(train_with(left, world).sha256 != train_with(right, world).sha256);
+        // More steps are no other run: train.steps and epochs may grow.
+        if (section_of(key) == "train") continue;
+        const std::string checkpoint = checkpoint_of(left, 1, folder / name);
+        const auto refused = caught([&] { resume_with(right, 1, checkpoint); });
+        REQUIRE(refused);
+        CHECK(refused->kind == ErrorKind::kUsage);
+        CHECK(refused->says(name));
     }
 }
 
-TEST_CASE("of the keys that nothing uses yet, none changes a weight") {
+TEST_CASE("of the keys that nothing uses yet, none changes a weight, but none may differ on resume") {
     const std::string expected = train_with(base_config(), 1).sha256;
+    const TempFolder folder;
+    const std::string checkpoint = checkpoint_of(base_config(), 1, folder / "base");
     const std::map<KeyType, Value> other{{KeyType::kBool, true},
                                          {KeyType::kInteger, int64_t{33}},
                                          {KeyType::kNumber, 0.625},
@@ -291,6 +322,8 @@ TEST_CASE("of the keys that nothing uses yet, none changes a weight") {
         key.field.set(config, key.choices.empty() ? other.at(key.field.type) : Value(std::string("global")));
         INFO("key " << name);
         CHECK(train_with(config, 1).sha256 == expected);
+        const auto refused = caught([&] { resume_with(config, 1, checkpoint); });
+        CHECK((refused && refused->kind == ErrorKind::kUsage && refused->says(name)));
     }
 }
 
