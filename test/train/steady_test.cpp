@@ -2,6 +2,7 @@
 // slow down, fragment memory or fail for want of it halfway.
 #include <catch2/catch.hpp>
 
+#include "core/log.hpp"
 #include "train/steady_steps.hpp"
 
 using namespace lockstep;
@@ -30,6 +31,28 @@ TEST_CASE("steps 5 to 40 of one rank allocate nothing") {
         }
     }
     CHECK(allocations(steady_job("mlp", "adam"), 1, 4, 40) == 0);
+}
+
+TEST_CASE("between its lines the whole training loop allocates nothing") {
+    set_log(LogLevel::kQuiet, false);
+    LoadedConfig loaded = config_of(steady_job("mlp", "momentum"));
+    loaded.config.train.steps = 60;
+    loaded.config.log.every = 50;
+    loaded.config.eval.every_epochs = 0;
+    loaded.config.device.threads = 1;
+    const DataSplits data = open_data(loaded.config);
+    std::vector<int64_t> allocated(60);  // by the process, when step i + 1 begins
+    std::size_t step = 0;
+    TrainOptions options;
+    options.progress.style = ProgressStyle::kNone;
+    options.stop_requested = [&] {
+        allocated.at(step++) = allocations_of_process;
+        return false;
+    };
+    train_on(*make_single_communicator(), loaded, data, options);
+    REQUIRE(step == 60);
+    CHECK(allocated[49] == allocated[4]);
+    CHECK(allocated[50] > allocated[49]);  // the line of step 50
 }
 
 TEST_CASE("short last batches and every epoch's new order allocate nothing once each size has been seen") {
