@@ -104,7 +104,7 @@ bool rank_one(int rank) {
     return rank == 1;
 }
 
-/// The values that a key which changes no bit is tried at; on top of base_config, where it has another.
+/// The values that a key which changes no bit is tried at.
 std::map<std::string, std::vector<Value>> harmless_values() {
     std::vector<Value> isas;
     for (const std::string& isa : isas_here()) isas.emplace_back(isa);
