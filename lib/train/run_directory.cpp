@@ -7,14 +7,30 @@
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "core/error.hpp"
 #include "io/files.hpp"
 
 namespace lockstep {
 namespace {
+
 namespace fs = std::filesystem;
+
+/// Files and folders that were being written, or removed, when a run was killed. Their final names were never given.
+void remove_leftovers(const std::string& folder) {
+    std::error_code ignored;
+    std::vector<fs::path> leftovers;
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+        const std::string name = entry.path().filename().string();
+        for (const char* start : {".lockstep-tmp-", ".writing-", ".remove-"}) {
+            if (name.starts_with(start)) leftovers.push_back(entry.path());
+        }
+    }
+    for (const fs::path& leftover : leftovers) fs::remove_all(leftover, ignored);
 }
+
+}  // namespace
 
 bool RunDirectory::holds_run() const {
     for (const char* name : {"run.json", "metrics.jsonl", "config.resolved.toml", "checkpoints", "model.safetensors"}) {
@@ -49,6 +65,8 @@ void RunDirectory::prepare(ResumeMode mode) const {
     if (access(path_.c_str(), W_OK | X_OK) != 0) {
         fail(ErrorKind::kRuntime, "{}: the run directory cannot be written to", path_);
     }
+    remove_leftovers(path_);
+    remove_leftovers(checkpoints());
 }
 
 std::string run_json(const RunFacts& facts) {

@@ -24,8 +24,8 @@ class RunDirectory {
     bool holds_run() const;
     /// The steps of its end event, or -1 if it has none.
     int64_t finished_steps() const;
-    /// Creates the folder. kUsage for `kNever` and `kPath` when it holds a run; kRuntime when it cannot be made or
-    /// written.
+    /// Creates the folder, or clears it of what a killed run left half-written. kUsage for `kNever` and `kPath` when it
+    /// holds a run; kRuntime when it cannot be made or written.
     void prepare(ResumeMode mode) const;
 
   private:
