@@ -52,6 +52,7 @@ void report(const std::string& message, const GlobalOptions& global) {
         start = end + 1;
     }
     std::fputs(text.c_str(), stderr);
+    log_to_file("error: " + message);
 }
 
 void report_positioned(const std::string& lines) {

@@ -36,6 +36,7 @@ int train_here(Communicator& comm, const Options& options, const Invocation& inv
             fail(ErrorKind::kUsage, "--resume auto needs --out DIR: which run is to go on?");
         }
         loaded = options.config.load();
+        if (!loaded.config.log.dir.empty()) open_rank_log(loaded.config.log.dir, comm.rank());
     });
     TrainOptions train_options;
     train_options.resume = options.resume == "never"  ? ResumeMode::kNever

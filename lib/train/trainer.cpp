@@ -66,6 +66,8 @@ class Run {
         first_step_ = start.step;
         const std::vector<std::string> hosts = comm_.all_gather(host_name());
         const std::vector<std::string> devices = comm_.all_gather(engine_.backend().name());
+        log_verbose(
+            fmt::format("rank {} of {} on {}: {}", comm_.rank(), comm_.size(), host_name(), engine_.backend().name()));
         if (!first()) return;
         run_ = {options_.argv, facts_.version, comm_.size(), hosts, devices, facts_.arithmetic, utc_now(), ""};
         if (on_disk()) {

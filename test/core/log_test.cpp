@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace lockstep {
@@ -43,6 +46,25 @@ TEST_CASE("the level decides which lines are written, and a warning always is", 
 
 TEST_CASE("a process that does not print writes nothing", "[log]") {
     CHECK(written(LogLevel::kVerbose, false, say_all).empty());
+}
+
+TEST_CASE("a rank's log has every line of its process, also of one that does not print", "[log]") {
+    char folder[] = "/tmp/lockstep-log-XXXXXX";
+    REQUIRE(::mkdtemp(folder) != nullptr);
+    const std::string logs = std::string(folder) + "/a/b";
+    open_rank_log(logs, 3);
+    CHECK(written(LogLevel::kQuiet, false, say_all).empty());
+    log_to_file("an error");
+    std::ifstream in(logs + "/rank-00003.log");
+    std::string text;
+    for (std::string line; std::getline(in, line);) text += line.substr(line.find(' ') + 1) + "\n";
+    CHECK(text == "step 3\ndetail\nwarning: 2 ranks are idle\nan error\n");
+    std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a log folder that cannot be made is refused by name", "[log]") {
+    CHECK_THROWS_WITH(open_rank_log("/dev/null/logs", 0),
+                      Catch::Contains("/dev/null/logs/rank-00000.log cannot be written"));
 }
 
 }  // namespace
