@@ -8,7 +8,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/assertions.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/training.sh"
 lockstep=$1
 cd "$(mktemp -d)"
-trap 'rm -rf "$PWD"' EXIT
+job=
+trap '[[ -z $job ]] || kill -s KILL $job 2> /dev/null || true; rm -rf "$PWD"' EXIT
 unset "${!LOCKSTEP_@}"
 
 small_config > small.toml
@@ -30,6 +31,7 @@ start() {
 finished() {
     last_exit=0
     wait $job 2> /dev/null || last_exit=$?
+    job=
 }
 # The process of one rank of the job.
 rank_process() {

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# What: the ways in which Lockstep is started: from any folder, installed, alone, by mpirun, and by a launcher that does
+# not know MPI.
+# Usage: launch_test.sh PATH_TO_LOCKSTEP BUILD_FOLDER CMAKE
+# Needs: mpirun and cmake. Works in a temporary folder.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/assertions.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/training.sh"
+lockstep=$1
+build=$2
+cmake=$3
+cd "$(mktemp -d)"
+trap 'rm -rf "$PWD"' EXIT
+unset "${!LOCKSTEP_@}" "${!SLURM_@}" "${!PMI_@}" "${!PMIX_@}" "${!OMPI_COMM_@}"
+small_config > small.toml
+
+# N singletons would each train the whole job: refused, unless that is what was meant.
+run "$lockstep" train -c small.toml --out run -q
+expect_exit 0
+singletons='lockstep: started 2 times by a launcher that does not speak MPI: every process would work alone; use srun --mpi=pmix or mpirun, or --allow-singleton if that is what you want'
+for command in "train -c small.toml --out slurm" "eval --run run" "predict --run run"; do
+    run env SLURM_STEP_NUM_TASKS=2 "$lockstep" $command
+    expect_exit 2
+    expect_stdout ""
+    expect_stderr "$singletons"
+    [[ $command != train* || ! -e slurm ]] || fail "a run directory was made"
+    run env SLURM_STEP_NUM_TASKS=2 "$lockstep" $command --allow-singleton
+    expect_exit 0
+    run env SLURM_STEP_NUM_TASKS=1 "$lockstep" ${command/slurm/slurm-1}
+    expect_exit 0
+done
+expect_same_run slurm run
+# Under mpirun inside a Slurm job the variable says nothing.
+run env SLURM_STEP_NUM_TASKS=2 "${BASH:-bash}" -c 'mpirun -q --oversubscribe --bind-to none -np 2 "$0" train -c small.toml --out slurm-2' "$lockstep"
+expect_exit 0
+expect_same_run slurm-2 run
+
+# Installed: on PATH, from another folder, with the same result, and without the folder that it was built in.
+run "$cmake" --install "$build" --prefix "$PWD/prefix with ümlaut"
+expect_exit 0
+PATH="$PWD/prefix with ümlaut/bin:$PATH"
+[[ $(command -v lockstep) == "$PWD/prefix with ümlaut/bin/lockstep" ]] || fail "no lockstep on PATH"
+mkdir "elsewhere, ünd far"
+cd "elsewhere, ünd far"
+run lockstep --version
+expect_exit 0
+expect_in_stdout "arithmetic 1"
+run lockstep --help
+expect_exit 0
+expect_in_stdout "Usage: lockstep"
+run lockstep train -c ../small.toml --out ../installed
+expect_exit 0
+expect_same_run ../installed ../run
+run mpi 2 lockstep train -c ../small.toml --out "here, tøø"
+expect_exit 0
+expect_same_run "here, tøø" ../run
+# Without --out a run gets a folder of its own, named after config and time.
+run lockstep train -c ../small.toml
+expect_exit 0
+expect_same_run runs/small-* ../run
+
+# A wrong command line is told once, however many ranks read it; help and version need no rank.
+run mpi 3 lockstep train -c ../small.toml --bogus
+expect_exit 2
+[[ $(lockstep_said) == "lockstep: The following argument was not expected: --bogus; see --help" ]] || fail "not one line: $(lockstep_said)"
+run mpi 3 lockstep eval
+expect_exit 2
+[[ $(lockstep_said) == "lockstep: give --run DIR, or --checkpoint PATH with -c FILE" ]] || fail "not one line: $(lockstep_said)"
+echo "launches: from any folder, by any launcher"
