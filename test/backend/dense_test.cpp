@@ -153,9 +153,10 @@ TEST_CASE("dense layers give the reference's bytes in every way that the number 
         {40, 33, {15}},               // features on the lanes, W packed on the way
         {530, 70, {16}},              // samples on the lanes, two blocks of k
         {37, 1030, {3, 0, 1}},        // data gradient of three blocks
-        {33, 20, {100, 91}},          // W in place for the data gradient
-        {70, 21, {100, 92}},          // W packed for the data gradient
-        {19, 17, {511}},              // the most samples on the lanes
+        {33, 20, {50, 45}},           // W in place for the data gradient
+        {70, 21, {50, 46}},           // W packed for the data gradient
+        {19, 17, {255}},              // the most samples on the lanes
+        {18, 23, {256}},              // W packed on the way
         {18, 23, {512}},              // one block of samples, W packed
         {21, 13, {513, 1100, 0, 1}},  // shards of several blocks of samples
         {1100, 40, {300}},            // more than a scratch of sums between blocks of k

@@ -1,5 +1,5 @@
 // Dense forward with samples on the vector lanes: W is read where it lies, as the broadcast operand, and only the small
-// X is packed. The best way for a batch of 16 to 511 samples, where packing W for one use would cost more than it
+// X is packed. The best way for a batch of 16 to 255 samples, where packing W for one use would cost more than it
 // gives.
 #pragma once
 

@@ -15,6 +15,7 @@ namespace {
 
 void pack_rows(const float* from, int64_t stride, const PackRange& range, float* to) {
     const FloatTag d;
+    const hn::FixedTag<float, 4> four;
     const int64_t width = range.width;
     constexpr int64_t kRows = 16;  // of a pass over all panels: each source row is read along, page after page
     for (int64_t begin = range.k.begin; begin < range.k.end; begin += kRows) {
@@ -22,11 +23,14 @@ void pack_rows(const float* from, int64_t stride, const PackRange& range, float*
         for (int64_t p = range.panels.begin; p < range.panels.end; ++p) {
             const int64_t count = std::min(width, range.columns - p * width);
             const bool vectors = count == width && width % kLanes == 0;
+            const bool fours = count == width && width % 4 == 0;  // a tile's rows: 8 where a vector holds 16
             for (int64_t k = begin; k < end; ++k) {
                 const float* source = from + k * stride + p * width;
                 float* target = to + (p - range.panels.begin) * range.panel_stride + (k - range.k.begin) * width;
                 if (vectors) {
                     for (int64_t j = 0; j < width; j += kLanes) hn::StoreU(hn::LoadU(d, source + j), d, target + j);
+                } else if (fours) {
+                    for (int64_t j = 0; j < width; j += 4) hn::StoreU(hn::LoadU(four, source + j), four, target + j);
                 } else {
                     std::copy_n(source, count, target);
                     std::fill(target + count, target + width, 0.0F);
