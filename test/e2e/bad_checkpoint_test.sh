@@ -113,6 +113,20 @@ if ((EUID == 0)) && mkdir disk && mount -t tmpfs -o size=600k lockstep-test disk
         rm -r disk/run
         mount -o remount,size=600k disk
     done
+    # Full before the first checkpoint: no room for another line of metrics.jsonl.
+    mount -o remount,size=28k disk
+    talkative=(train -c small.toml --set log.every=1 --set train.epochs=40 --progress none)
+    run mpi 3 "$lockstep" "${talkative[@]}" --out disk/run
+    expect_exit 1
+    [[ $(lockstep_said | tail -n +2) == "lockstep: rank 0 on $(uname -n): cannot write disk/run/metrics.jsonl: No space left on device; free some space or write elsewhere" ]] ||
+        fail "not one line about metrics.jsonl: $(lockstep_said)"
+    mount -o remount,size=4m disk
+    run mpi 2 "$lockstep" "${talkative[@]}" --out disk/run --resume auto
+    expect_exit 0
+    run "$lockstep" "${talkative[@]}" --out talked
+    expect_same_run disk/run talked
+    rm -r disk/run
+
     mkdir disk/empty
     mount -o remount,ro disk
     refused 1 "disk/run: cannot create the run directory: Read-only file system" -- train -c small.toml --out disk/run

@@ -56,6 +56,26 @@ mkdir elsewhere
 expect_same_run again alone
 diff alone/config.resolved.toml again/config.resolved.toml || fail "a resolved config resolves to another"
 
+# --- Going on ---------------------------------------------------------------------------------------------------------
+# A finished run is reported; asked for more, it goes on like a run that was longer from the start.
+before=$(inventory)
+run mpi 3 "$lockstep" train -c small.toml --out alone --resume auto
+expect_exit 0
+[[ $(lockstep_said) == "alone: the run is done: 18 steps" ]] || fail "not told that the run is done: $(lockstep_said)"
+[[ $(inventory) == "$before" ]] || fail "a finished run was changed"
+cp -r np2 longer
+run mpi 3 "$lockstep" train -c small.toml --out longer --resume auto --set train.epochs=3
+expect_exit 0
+run "$lockstep" train -c small.toml --out long --set train.epochs=3
+expect_same_run longer long
+grep -q '^{"event":"resume",.*"step":18,"from":"longer/checkpoints/step-00000018","world":3' longer/events.jsonl || fail "no resume event"
+# From a checkpoint into a folder of its own: the same weights, and the metrics after that step.
+run mpi 2 "$lockstep" train -c small.toml --out branch --resume alone/checkpoints/step-00000007
+expect_exit 0
+cmp branch/model.safetensors alone/model.safetensors
+diff <(without_wall branch/metrics.jsonl) <(without_wall alone/metrics.jsonl | tail -n +2) || fail "a branch has other metrics"
+
+# --- metrics.jsonl and the other files --------------------------------------------------------------------------------
 # metrics.jsonl: the events in their order, each with its fields in their order.
 number='-?[0-9][0-9.e+-]*'
 wall="\"wall\":\{\"time_s\":$number,\"samples_per_s\":$number\}"
