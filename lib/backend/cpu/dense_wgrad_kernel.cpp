@@ -9,7 +9,6 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
 #include "backend/cpu/simd.hpp"
-#include "hwy/cache_control.h"
 
 #if LOCKSTEP_SIMD
 HWY_BEFORE_NAMESPACE();
@@ -60,10 +59,6 @@ HWY_INLINE void run_tile(const FoldProgram& fold, const DenseWgradOperands& oper
     int depth = 0;
     const int64_t columns = operands.in - first_in;
     FloatVec acc[R][NV];
-    // dW is larger than a cache, and a store that misses holds up the stack's stores behind it.
-    float* const first_root = operands.dw.front() + first_out * operands.in + first_in;
-    LOCKSTEP_UNROLL for (int r = 0; r < R; ++r) LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v)
-        hwy::Prefetch(first_root + r * operands.in + v * kLanes);
     for (const FoldProgram::Leaf& leaf : fold.leaves) {
         const int64_t samples = leaf.end - leaf.begin;
         run_chain(acc, dy, x, leaf.begin, leaf.begin + std::min<int64_t>(samples, kChainTerms));
