@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep::HWY_NAMESPACE {
 namespace {
 
-constexpr int kTileRows = kLanes == 8 ? 6 : 8;
+constexpr int kTileRows = kLanes == 8 ? 6 : kLanes == 16 ? 12 : 8;
 constexpr int64_t kWidth = 2 * kLanes;
 
 struct Tile {
@@ -116,8 +116,9 @@ HWY_NOINLINE void run_panels(Tile t, int64_t samples) {
 }
 
 using RunPanels = void (*)(Tile, int64_t);
-constexpr RunPanels kRunPanels[] = {nullptr,       run_panels<1>, run_panels<2>, run_panels<3>, run_panels<4>,
-                                    run_panels<5>, run_panels<6>, run_panels<7>, run_panels<8>};
+constexpr RunPanels kRunPanels[] = {nullptr,        run_panels<1>,  run_panels<2>, run_panels<3>, run_panels<4>,
+                                    run_panels<5>,  run_panels<6>,  run_panels<7>, run_panels<8>, run_panels<9>,
+                                    run_panels<10>, run_panels<11>, run_panels<12>};
 
 void run(const float* w, int64_t in, int64_t out, IndexRange outputs, const float* x, int64_t samples,
          const float* bias, bool relu, float* y, float* partial) {
