@@ -123,7 +123,8 @@ TEST_CASE("an operation on a single-thread stream gives the bytes that the main 
     INFO("seed " << random.seed());
     const int64_t n = 50000;
     const Floats left(random, 4 * n), right(random, 4 * n);
-    for (const auto& [name, backend] : every_backend()) {
+    for (const auto& [name, each] : every_backend()) {
+        Backend* const backend = each.get();  // clang 14 captures no structured binding
         INFO(name);
         Floats whole(4 * n), parts(4 * n);
         backend->add(backend->main(), 4 * n, left.data(), right.data(), whole.data());
