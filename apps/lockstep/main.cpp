@@ -1,5 +1,6 @@
 // The executable: reads the command line, runs the chosen subcommand, and is the one place where an error becomes a
 // message and an exit code.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <exception>
@@ -90,9 +91,18 @@ int parse_and_run(int argc, char** argv) {
     return run(invocation);
 }
 
+/// Holds the numbers 0, 1 and 2 where the caller closed them: the next file opened would get one of them, and what is
+/// meant for stdout or stderr would be written into it. Using them stays an error: they are open the wrong way.
+void occupy_standard_descriptors() {
+    for (int fd = 0; fd <= STDERR_FILENO; ++fd) {
+        if (::fcntl(fd, F_GETFD) == -1) (void)::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
+}
+
 }  // namespace
 }  // namespace lockstep
 
 int main(int argc, char** argv) {
+    lockstep::occupy_standard_descriptors();
     return lockstep::parse_and_run(argc, argv);
 }

@@ -1,6 +1,7 @@
 #include "io/atomic_file.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +14,12 @@ namespace lockstep {
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), file_(-1) {
     if (path_.empty() || path_.back() == '/') fail(ErrorKind::kRuntime, "cannot write '{}': it names no file", path_);
+    struct stat status {};
+    if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+        file_.reset(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+        if (!file_.open()) fail_write(path_, errno);
+        return;
+    }
     // Short and independent of the final name, which may already be as long as a name can be. A file left by a killed
     // process of the same number is stepped over, never overwritten.
     for (int attempt = 0; !file_.open(); ++attempt) {
@@ -37,6 +44,10 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::commit() {
+    if (temporary_.empty()) {  // not a file: nothing to sync or rename
+        if (const int error = file_.close()) fail_write(path_, error);
+        return;
+    }
     if (::fsync(file_.get()) != 0) fail_write(path_, errno);
     if (const int error = file_.close()) fail_write(path_, error);
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_write(path_, errno);

@@ -1,5 +1,6 @@
 // A file that is complete or absent: written piece by piece under a temporary name in its own folder, and renamed when
-// everything is on the disk. Not committed (an error, an exception) means removed.
+// everything is on the disk. Not committed (an error, an exception) means removed. A device or a pipe is written to as
+// it is: renaming would put a file in its place.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ class AtomicFile {
 
   private:
     std::string path_;
-    std::string temporary_;  // empty once renamed
+    std::string temporary_;  // empty once renamed, and for a device or a pipe
     Descriptor file_;
 };
 

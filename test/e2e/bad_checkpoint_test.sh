@@ -132,7 +132,7 @@ if ((EUID == 0)) && mkdir disk && mount -t tmpfs -o size=600k lockstep-test disk
     refused 1 "disk/run: cannot create the run directory: Read-only file system" -- train -c small.toml --out disk/run
     refused 1 "disk/empty: the run directory cannot be written to" -- train -c small.toml --out disk/empty
     refused_as 0 1 "cannot write disk/weights.npz: Read-only file system" -- export --run done --format npz --out disk/weights.npz
-    refused_as 0 1 "disk/p.csv: cannot be written: Read-only file system" -- predict --run done --out disk/p.csv
+    refused_as 0 1 "cannot write disk/p.csv: Read-only file system" -- predict --run done --out disk/p.csv
 else
     echo "skipped: full and read-only disks (a tmpfs cannot be mounted here; that needs root)"
     if ((EUID != 0)); then

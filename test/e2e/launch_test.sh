@@ -59,6 +59,13 @@ run lockstep train -c ../small.toml
 expect_exit 0
 expect_same_run runs/small-* ../run
 
+# A closed stdin, stdout or stderr: no file of the run takes its number, and so none gets the lines meant for it.
+"$lockstep" train -c ../small.toml --out ../closed-1 <&- >&- 2>&-
+"$lockstep" train -c ../small.toml --out ../closed-2 2>&-
+for closed in ../closed-1 ../closed-2; do expect_same_run $closed ../run; done
+run bash -c '"$0" eval --run ../run >&-' "$lockstep"
+expect_exit 1
+
 # A wrong command line is told once, however many ranks read it; help and version need no rank.
 run mpi 3 lockstep train -c ../small.toml --bogus
 expect_exit 2
