@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kMostNamed = 8;  // samples, and tensors, named in the message
+constexpr std::size_t kMostNamed = 8;  // shards, samples of one, and tensors, named in the message
 
 /// Runs rows [first, first + count) of the batch as one shard of its own and says whether loss and gradient are finite.
 bool is_finite(const ReplayContext& c, int first, int count) {
@@ -37,7 +37,7 @@ std::vector<std::string> bad_tensors(const ReplayContext& c) {
 }  // namespace
 
 std::string explain_nonfinite(const ReplayContext& c) {
-    std::string own;
+    std::string own;  // a line for each of this rank's bad shards
     int row = 0;
     for (int v = c.local.begin; v < c.local.end; ++v) {
         const int count = static_cast<int>(c.batch.shard_sizes[static_cast<std::size_t>(v)]);
@@ -67,13 +67,18 @@ std::string explain_nonfinite(const ReplayContext& c) {
             line += fmt::format("; at position{} {}{}", bad == 1 ? "" : "s", fmt::join(samples, ", "),
                                 bad > kMostNamed ? fmt::format(" and {} more", bad - kMostNamed) : "");
         }
-        own += (own.empty() ? "" : "; ") + line;
+        own += line + "\n";
     }
-    std::string all;
-    for (const std::string& part : c.comm.all_gather(own)) {
-        if (!part.empty()) all += (all.empty() ? "" : "; ") + part;
+    std::vector<std::string> shards;
+    std::size_t bad_shards = 0;
+    for (const std::string& lines : c.comm.all_gather(own)) {
+        for (std::size_t begin = 0; begin < lines.size(); begin = lines.find('\n', begin) + 1) {
+            if (++bad_shards <= kMostNamed) shards.push_back(lines.substr(begin, lines.find('\n', begin) - begin));
+        }
     }
-    if (all.empty()) all = "every shard alone is finite, their sum is not";
+    std::string all = fmt::format("{}", fmt::join(shards, "; "));
+    if (bad_shards > kMostNamed) all += fmt::format("; and {} shards more", bad_shards - kMostNamed);
+    if (bad_shards == 0) all = "every shard alone is finite, their sum is not";
     return fmt::format(
         "step {} (epoch {}): non-finite loss or gradient, the weights were not updated: {}. Lower optimizer.lr, set "
         "optimizer.clip_norm, or look at these samples",

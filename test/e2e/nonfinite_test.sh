@@ -71,4 +71,12 @@ cmp out-1/checkpoints/step-00000002/model.safetensors out-3/checkpoints/step-000
 run "$lockstep" train -q -c config.toml --set data.shuffle=full --out shuffled
 expect_exit 5
 expect_in_stderr "(sample 41)"
+# However many shards are bad, the line stays one that can be read.
+for ranks in 1 3; do
+    run mpirun -q --bind-to none --oversubscribe -np $ranks "$lockstep" train -q -c config.toml --out wide-$ranks \
+        --set data.mean=[1e38] --set data.std=[1e-30] --set batch.size=60 --set batch.shards=60
+    expect_exit 5
+    expect_in_stderr "; and 52 shards more"
+    [[ $(grep -c "lockstep: " stderr) == 1 && $(grep "lockstep: " stderr | wc -c) -lt 2000 ]] || fail "the message is too long"
+done
 echo "non-finite steps: exit 5 and the sample's name on 1 and 3 ranks"
