@@ -12,13 +12,14 @@ namespace lockstep {
 namespace {
 
 /// Where rank 0 starts from; what the others need of it is broadcast.
-StartingPoint find_on_first(const RunDirectory* directory, ResumeMode mode, const std::string& path,
-                            const Config& config, const RunPlan& plan, const StartFacts& facts) {
+StartingPoint find_on_first(RunDirectory* directory, ResumeMode mode, const std::string& path, const Config& config,
+                            const RunPlan& plan, const StartFacts& facts) {
     StartingPoint start;
     std::string from = mode == ResumeMode::kPath ? path : "";
     int64_t finished = -1;
     if (directory != nullptr) {
         if (mode == ResumeMode::kAuto) {
+            directory->claim();  // before what it holds is read
             from = newest_checkpoint(directory->checkpoints());
             finished = directory->finished_steps();
         }
@@ -89,7 +90,7 @@ void check_resumable(const CheckpointState& from, const std::string& where, cons
     if (!faults.empty()) throw Error(ErrorKind::kUsage, faults);
 }
 
-StartingPoint find_start(Communicator& comm, const RunDirectory* directory, ResumeMode mode, const std::string& path,
+StartingPoint find_start(Communicator& comm, RunDirectory* directory, ResumeMode mode, const std::string& path,
                          const Config& config, const RunPlan& plan, const StartFacts& facts) {
     StartingPoint start;
     agree_on_first(comm, [&] { start = find_on_first(directory, mode, path, config, plan, facts); });

@@ -28,7 +28,7 @@ struct StartingPoint {
 /// Rank 0 prepares the run directory (null: in memory), reads the checkpoint that `mode` names and refuses what may not
 /// differ: keys that can change a bit (each is listed), arithmetic, data; a smaller total; a larger one with a schedule
 /// that knows its end. Everybody gets the result. Collective.
-StartingPoint find_start(Communicator& comm, const RunDirectory* directory, ResumeMode mode, const std::string& path,
+StartingPoint find_start(Communicator& comm, RunDirectory* directory, ResumeMode mode, const std::string& path,
                          const Config& config, const RunPlan& plan, const StartFacts& facts);
 
 /// The refusals alone: throws kUsage with a line for each difference.

@@ -54,17 +54,28 @@ int64_t RunDirectory::finished_steps() const {
     }
 }
 
-void RunDirectory::prepare(ResumeMode mode) const {
-    if (mode != ResumeMode::kAuto && holds_run()) {
-        fail(ErrorKind::kUsage, "{}: holds a run already; choose another --out{}", path_,
-             mode == ResumeMode::kNever ? ", or go on with --resume auto" : "");
-    }
+void RunDirectory::refuse_run(ResumeMode mode) const {
+    if (mode == ResumeMode::kAuto || !holds_run()) return;
+    fail(ErrorKind::kUsage, "{}: holds a run already; choose another --out{}", path_,
+         mode == ResumeMode::kNever ? ", or go on with --resume auto" : "");
+}
+
+void RunDirectory::claim() {
+    if (lock_.take(path_)) return;
+    fail(ErrorKind::kUsage, "{}: another process is training into it; wait for its end, or choose another --out",
+         path_);
+}
+
+void RunDirectory::prepare(ResumeMode mode) {
+    refuse_run(mode);
     std::error_code error;
     fs::create_directories(path_, error);
     if (error) fail(ErrorKind::kRuntime, "{}: cannot create the run directory: {}", path_, error.message());
     if (access(path_.c_str(), W_OK | X_OK) != 0) {
         fail(ErrorKind::kRuntime, "{}: the run directory cannot be written to", path_);
     }
+    claim();
+    refuse_run(mode);  // of a process that was faster, and is done
     remove_leftovers(path_);
     remove_leftovers(checkpoints());
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "io/folder_lock.hpp"
 
 namespace lockstep {
 
@@ -24,12 +25,17 @@ class RunDirectory {
     bool holds_run() const;
     /// The steps of its end event, or -1 if it has none.
     int64_t finished_steps() const;
-    /// Creates the folder, or clears it of what a killed run left half-written. kUsage for `kNever` and `kPath` when it
-    /// holds a run; kRuntime when it cannot be made or written.
-    void prepare(ResumeMode mode) const;
+    /// Keeps other processes from training into the folder, if there is one; kUsage when one does already.
+    void claim();
+    /// Creates and claims the folder, and clears it of what a killed run left half-written. kUsage for `kNever` and
+    /// `kPath` when it holds a run; kRuntime when it cannot be made or written.
+    void prepare(ResumeMode mode);
 
   private:
+    void refuse_run(ResumeMode mode) const;
+
     std::string path_;
+    FolderLock lock_;
 };
 
 struct RunFacts {

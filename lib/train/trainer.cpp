@@ -42,6 +42,8 @@ class Run {
     TrainResult execute(const StartingPoint& start, const LoadedConfig& loaded) {
         open(start, loaded);
         agree(comm_, [&] { engine_.restore(start); });
+        // A run that starts from another's checkpoint holds it from then on: killed early, it goes on from there, too.
+        if (on_disk() && options_.resume == ResumeMode::kPath) save(start.step);
         int64_t done = start.step;
         while (done < plan_.total_steps && !result_.stopped) {
             const Clock::time_point begin = Clock::now();

@@ -74,6 +74,27 @@ run mpi 2 "$lockstep" train -c small.toml --out branch --resume alone/checkpoint
 expect_exit 0
 cmp branch/model.safetensors alone/model.safetensors
 diff <(without_wall branch/metrics.jsonl) <(without_wall alone/metrics.jsonl | tail -n +2) || fail "a branch has other metrics"
+# It holds that checkpoint itself: cut off before its next one, it goes on from there, not from the initial weights.
+cp -r branch cut
+rm -r cut/model.safetensors cut/checkpoints/step-00000018
+echo step-00000007 > cut/checkpoints/latest
+head -n 2 branch/metrics.jsonl > cut/metrics.jsonl
+run mpi 3 "$lockstep" train -c small.toml --out cut --resume auto
+expect_exit 0
+expect_same_run cut branch
+# Two processes never train into one folder.
+exec 9< other
+flock 9
+before=$(inventory)
+run timeout 30 "$lockstep" train -c small.toml --out other --resume auto
+expect_exit 2
+expect_stderr "lockstep: other: another process is training into it; wait for its end, or choose another --out"
+[[ $(inventory) == "$before" ]] || fail "a folder in use was changed"
+exec 9<&-
+(for i in 1 2 3; do "$lockstep" train -c small.toml --set train.epochs=200 --out shared -q 2> shared.$i || echo "$?" > shared.exit.$i & done; wait)
+[[ $(cat shared.exit.*) == $'2\n2' ]] || fail "of three that start in one folder, not two are refused: $(cat shared.exit.*)"
+run "$lockstep" train -c small.toml --set train.epochs=200 --out unshared -q
+expect_same_run shared unshared
 
 # --- metrics.jsonl and the other files --------------------------------------------------------------------------------
 # metrics.jsonl: the events in their order, each with its fields in their order.
@@ -125,6 +146,14 @@ expect_exit 0
 expect_stdout ""
 run "$lockstep" predict --run alone
 cmp stdout alone.csv
+# What is no file is written to as it is, and stays what it is.
+mkfifo pipe
+cat pipe > piped.csv &
+run timeout 20 "$lockstep" predict --run alone --out pipe
+expect_exit 0
+[[ -p pipe ]] || fail "the pipe was replaced"
+wait $!
+cmp piped.csv alone.csv
 for ranks in 1 2 5; do
     run mpi $ranks "$lockstep" predict --run alone --out p$ranks.csv
     expect_exit 0
