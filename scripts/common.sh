@@ -8,7 +8,10 @@ name=$(basename -- "$0")
 
 say() { printf '%s: %s\n' "$name" "$*" >&2; }
 die() { say "$@"; exit 1; }
-usage() { sed -n '2,4s/^# //p' -- "$(readlink -f -- "$0")" >&2; exit 2; }
+help() { sed -n '2,4s/^# //p' -- "$(readlink -f -- "$0")"; }
+usage() { help >&2; exit 2; }
+# Of every script, and before it does anything.
+case ${1-} in -h | --help) help; exit 0 ;; esac
 
 # Settings for ranks on this one host. What the caller has set already is kept.
 mpi_environment() {
