@@ -33,6 +33,17 @@ void add_global_options(CLI::App& app, GlobalOptions& global) {
         ->type_name("auto|bar|plain|none");
 }
 
+/// What is wrong with a command line: for a command that does not exist, its name.
+std::string usage_fault(const CLI::App& app, const CLI::ParseError& error) {
+    const CLI::App* chosen = &app;
+    while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+    const std::vector<std::string> unknown = app.remaining(true);
+    if (chosen->get_require_subcommand_min() == 0 || unknown.empty() || unknown.front().starts_with('-')) {
+        return error.what();
+    }
+    return fmt::format("{}: no such command", unknown.front());
+}
+
 /// A wrong command line: the ranks of a launcher all see it, and one of them tells it.
 int refuse_usage(const std::string& message, const Invocation& invocation) {
     if (!under_launcher()) {
@@ -82,7 +93,7 @@ int parse_and_run(int argc, char** argv) {
     } catch (const CLI::Success& wanted) {  // --help, --version
         return app.exit(wanted);
     } catch (const CLI::ParseError& error) {
-        return refuse_usage(std::string(error.what()) + "; see --help", invocation);
+        return refuse_usage(usage_fault(app, error) + "; see --help", invocation);
     }
     set_log(invocation.global.quiet     ? LogLevel::kQuiet
             : invocation.global.verbose ? LogLevel::kVerbose

@@ -29,6 +29,11 @@ for arguments in "" "confg" "config" "config foo" "config show --color red" "con
     expect_stderr_lines 1
 done
 
+for arguments in "confg" "config foo" "-q confg show"; do
+    run "$lockstep" $arguments
+    [[ $(cat stderr) == "lockstep: "*": no such command; see --help" ]] || fail "the wrong command is not named"
+done
+
 # init: a starter that checks as it is, and is never overwritten.
 run "$lockstep" config init
 expect_exit 0
