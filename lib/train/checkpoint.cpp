@@ -83,6 +83,7 @@ std::vector<int64_t> checkpoint_steps(const std::string& folder) {
             !std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) {
             continue;
         }
+        if (!fs::exists(entry.path() / kStateFile, error)) continue;
         steps.push_back(std::stoll(digits));
     }
     std::sort(steps.begin(), steps.end());

@@ -75,6 +75,9 @@ class Run {
         if (on_disk()) {
             write_file_atomic(directory_->file("config.resolved.toml"), config_to_toml(loaded.config));
             write_file_atomic(directory_->file("run.json"), run_json(run_));
+            if (options_.resume == ResumeMode::kAuto && !start.path.empty()) {  // killed before it named the newest?
+                write_file_atomic(directory_->checkpoints() + "/latest", checkpoint_name(start.step) + "\n");
+            }
             metrics_ = MetricsLog(directory_->file("metrics.jsonl"), start.metrics_bytes);
             events_ = EventsLog(directory_->file("events.jsonl"));
         }

@@ -82,6 +82,19 @@ head -n 2 branch/metrics.jsonl > cut/metrics.jsonl
 run mpi 3 "$lockstep" train -c small.toml --out cut --resume auto
 expect_exit 0
 expect_same_run cut branch
+# A folder without its state is no complete checkpoint; and killed before `latest` was written, a run still ends with it.
+cp -r alone torn
+rm torn/checkpoints/step-00000018/state.json torn/model.safetensors
+echo step-00000007 > torn/checkpoints/latest
+sed -i '$d' torn/metrics.jsonl
+cp -r torn unnamed
+cp alone/checkpoints/step-00000018/state.json unnamed/checkpoints/step-00000018
+for folder in torn unnamed; do
+    run mpi 2 "$lockstep" train -c small.toml --out $folder --resume auto
+    expect_exit 0
+    expect_same_run $folder alone
+    [[ $(cat $folder/checkpoints/latest) == step-00000018 ]] || fail "latest names another checkpoint"
+done
 # Two processes never train into one folder.
 exec 9< other
 flock 9
