@@ -67,11 +67,11 @@ TEST_CASE("lenet's poolings drop an odd row and column") {
     CHECK(build_model(spec).layers[5].out == SampleShape{1, 1, 5});
 }
 
-TEST_CASE("weights start with variance 2 / fan-in before a relu and 1 / fan-in at the end, biases at 0") {
+TEST_CASE("weights start with variance 1 / (3 fan-in), biases at 0") {
     const Model model = build_model(fashion("lenet"));
-    CHECK(model.parameters[0].initial.value == std::sqrt(2.0 / 25));
-    CHECK(model.parameters[2].initial.value == std::sqrt(2.0 / (25 * 32)));
-    CHECK(model.parameters[6].initial.value == std::sqrt(1.0 / 512));
+    CHECK(model.parameters[0].initial.value == std::sqrt(1.0 / 75));
+    CHECK(model.parameters[2].initial.value == std::sqrt(1.0 / (3 * 25 * 32)));
+    CHECK(model.parameters[6].initial.value == std::sqrt(1.0 / (3 * 512)));
     CHECK(model.parameters[7].initial.kind == Initial::Kind::kConstant);
     CHECK(model.parameters[7].initial.value == 0);
 }
