@@ -9,6 +9,28 @@
 #include "train/settings.hpp"
 
 namespace lockstep {
+namespace {
+
+/// Every rank reads its own copy of the data: all must look at the same split of the same samples.
+void check_equal_split(Communicator& comm, const std::string& split, const std::string& fingerprint) {
+    const std::vector<std::string> hosts = comm.all_gather(host_name());
+    const std::vector<std::string> splits = comm.all_gather(split);
+    const std::vector<std::string> data = comm.all_gather(fingerprint);
+    for (std::size_t r = 1; r < data.size(); ++r) {
+        const std::string who = fmt::format("rank {} on {}", r, hosts[r]);
+        if (splits[r] != splits[0]) {
+            throw SharedError(ErrorKind::kUsage, fmt::format("unequal start: --split is {} on {}, {} on rank 0",
+                                                             splits[r], who, splits[0]));
+        }
+        if (data[r] != data[0]) {
+            throw SharedError(ErrorKind::kData, fmt::format("unequal start: the {} data of {} are not rank 0's ({} "
+                                                            "against {}); copy the same files to every host",
+                                                            split, who, data[r], data[0]));
+        }
+    }
+}
+
+}  // namespace
 
 void StoredOptions::add_to(CLI::App& command, bool with_checkpoint) {
     command.add_option("--run", run, "Run directory")->type_name("DIR");
@@ -54,6 +76,7 @@ StoredSession::StoredSession(Communicator& comm, const StoredOptions& options)
         if (split_ == nullptr)
             fail(ErrorKind::kUsage, "data.test is not set: there is no split to look at; --split train is there");
     });
+    check_equal_split(comm, options.split, split_->fingerprint());
     device_ = choose_device(comm, config);
     agree(comm, [&] {
         Backend& backend = *device_.backend;

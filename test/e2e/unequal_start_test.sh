@@ -68,6 +68,27 @@ expect_exit 0
 run "$lockstep" train -c idx.toml --out idx-alone
 expect_same_run idx-mixed idx-alone
 
+# The commands that read a run look at the same split of the same data on every rank. The path is one, what it leads to not.
+mkdir rank-0 rank-1
+cp images labels rank-0
+cp images rank-1
+cp labels-other rank-1/labels
+here=$PWD
+run "$lockstep" train -c idx.toml --set 'data.train={images="/proc/self/cwd/images",labels="/proc/self/cwd/labels"}' --out apart
+expect_exit 0
+for command in eval predict; do
+    run launch -np 1 -wdir "$here/rank-0" "$lockstep" $command --run "$here/apart" --split train : \
+        -np 1 -wdir "$here/rank-1" "$lockstep" $command --run "$here/apart" --split train
+    expect_exit 3
+    expect_stdout ""
+    [[ $(lockstep_said) == "lockstep: unequal start: the train data of rank 1 on $host are not rank 0's ("*"); copy the same files to every host" ]] ||
+        fail "rank 1 and its data are not named"
+done
+run "$lockstep" train -c small.toml --out splits -q
+run launch -np 1 "$lockstep" eval --run splits --split train : -np 1 "$lockstep" eval --run splits
+expect_exit 2
+[[ $(lockstep_said) == "lockstep: unequal start: --split is test on rank 1 on $host, train on rank 0" ]] || fail "the split of rank 1 is not named"
+
 # What cannot change a bit may differ.
 run "$lockstep" train -c small.toml --out alone
 expect_exit 0
