@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
+
 #include <exception>
 #include <string>
 
@@ -114,6 +116,7 @@ void occupy_standard_descriptors() {
 }  // namespace lockstep
 
 int main(int argc, char** argv) {
+    std::signal(SIGXFSZ, SIG_IGN);  // a file beyond its size limit is a failed write like any other
     lockstep::occupy_standard_descriptors();
     return lockstep::parse_and_run(argc, argv);
 }

@@ -141,4 +141,9 @@ else
         refused 1 "sealed: the run directory cannot be written to" -- train -c small.toml --out sealed
     fi
 fi
+
+# A limit on the size of files is a failed write, too, and not a death by SIGXFSZ (153).
+run bash -c 'ulimit -f 0; exec "$0" train -c small.toml --out limited' "$lockstep"
+expect_exit 1
+expect_in_stderr "cannot write limited/"
 echo "bad checkpoints and disks: all refused as it should be"
