@@ -143,7 +143,7 @@ else
 fi
 
 # A limit on the size of files is a failed write, too, and not a death by SIGXFSZ (153).
-run bash -c 'ulimit -f 0; exec "$0" train -c small.toml --out limited' "$lockstep"
+run bash -c '(ulimit -f 0; exec "$0" train -c small.toml --out limited) 2>&1 | cat >&2; exit "${PIPESTATUS[0]}"' "$lockstep"
 expect_exit 1
 expect_in_stderr "cannot write limited/"
 echo "bad checkpoints and disks: all refused as it should be"
