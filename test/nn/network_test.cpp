@@ -96,20 +96,34 @@ TEST_CASE("gradients agree with central differences in double, in every tensor")
         Network network(named.spec, *backend);
         const StepSums step = world_step(network, *backend, samples, sizes, 1, weights);
         const std::vector<double> at(weights.begin(), weights.end());
+        int compared = 0;
+        int kinks = 0;
         CHECK(std::abs(double_loss(model, samples, at) / step.loss - 1) < 1e-5);
         for (const Parameter& parameter : model.parameters.all()) {
             for (int64_t e = 0; e < parameter.count; e += std::max<int64_t>(1, parameter.count / 23)) {
                 CAPTURE(named.name, parameter.name, e);
                 const auto i = static_cast<std::size_t>(parameter.offset + e);
                 constexpr double kStep = 1e-6;  // error of the difference: about 1e-9, of fp32 sums: about 1e-6
-                std::vector<double> moved = at;
-                moved[i] = at[i] + kStep;
-                const double up = double_loss(model, samples, moved);
-                moved[i] = at[i] - kStep;
-                const double slope = (up - double_loss(model, samples, moved)) / (2 * kStep);
-                REQUIRE(std::abs(slope - step.gradient[i]) < 2e-5 * (1 + std::abs(slope)));
+                const auto slope_at = [&](double center) {
+                    std::vector<double> moved = at;
+                    moved[i] = center + kStep;
+                    const double up = double_loss(model, samples, moved);
+                    moved[i] = center - kStep;
+                    return (up - double_loss(model, samples, moved)) / (2 * kStep);
+                };
+                const auto agrees = [&](double slope) {
+                    return std::abs(slope - step.gradient[i]) < 2e-5 * (1 + std::abs(slope));
+                };
+                ++compared;
+                if (agrees(slope_at(at[i]))) continue;
+                // Where two taps of a pooling, or a relu and 0, are equal to fp32 rounding, fp32 may stand on one side
+                // of the kink and fp64 on the other: then the slope just beside is the one.
+                ++kinks;
+                REQUIRE((agrees(slope_at(at[i] + 1e-5)) || agrees(slope_at(at[i] - 1e-5)) ||
+                         agrees(slope_at(at[i] + 1e-4)) || agrees(slope_at(at[i] - 1e-4))));
             }
         }
+        CHECK(kinks * 50 <= compared);
     }
 }
 
