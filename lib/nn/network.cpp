@@ -86,6 +86,7 @@ void Network::train_step(const NetworkInput& input, int shards, ShardRange range
     StepRun run(state.graph, plan, state.arena->data(), input, weights);
     run.forward();
     run.loss();
+    ready(state.graph.model.parameters.flat_elements());
     run.backward_suffix(ready);
     if (state.graph.leaf_elements > 0) {
         run.backward_prefix();

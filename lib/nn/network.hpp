@@ -46,7 +46,8 @@ class Network {
     /// Forward, loss and backward over local shards `range` of `shards` with `sizes` samples (all V entries). Root i of
     /// the fold program gets its flat sum in partial[i] (pointer to the lead: [kLead | flat elements]; lead zeroed by
     /// the caller, loss written here). `weights`: flat. `ready(first)` is called as gradient elements [first, flat)
-    /// become final in all partials, last layer first; the loss is final before the first call.
+    /// become final in all partials, last layer first. The first call of a rank with rows has first = flat elements:
+    /// only the loss is final then.
     void train_step(const NetworkInput& input, int shards, ShardRange range, std::span<const int64_t> sizes,
                     const float* weights, std::span<float* const> partial, FunctionRef<void(int64_t first)> ready);
 

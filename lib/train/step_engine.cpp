@@ -99,7 +99,9 @@ int StepEngine::partial_count(std::span<const int64_t> sizes) {
 }
 
 StepOutcome StepEngine::step() {
+    for (StepWatcher* watcher : watchers_) watcher->step_begins();
     const Batch& batch = loader_->next();
+    for (StepWatcher* watcher : watchers_) watcher->batch_read(batch);
     const int count = partial_count(batch.shard_sizes);
     const std::span<float* const> partial(partials_.data(), static_cast<std::size_t>(count));
     for (float* p : partials_) std::fill_n(p, kLead, 0.0F);
@@ -109,10 +111,21 @@ StepOutcome StepEngine::step() {
     reducer_->begin(batch.shard_sizes, count > 0 ? partial : std::span<float* const>(partials_.data(), 1));
     network_.train_step({batch.at.epoch, batch.rows, batch.pixels, batch.labels, batch.positions},
                         plan_.shards.shards(), local_, batch.shard_sizes, weights(), partial,
-                        [this](int64_t first) { reducer_->ready(first); });
+                        [&, end = network_.parameters().flat_elements()](int64_t first) mutable {
+                            for (StepWatcher* watcher : watchers_) {
+                                if (first == end) {
+                                    watcher->forward_done();
+                                } else {
+                                    watcher->partials_final(first, end, partial);
+                                }
+                            }
+                            end = first;
+                            reducer_->ready(first);
+                        });
     reducer_->finish();
 
     const float* total = partials_[0];
+    for (StepWatcher* watcher : watchers_) watcher->reduced(batch, total);
     const float loss_sum = total[kLeadLoss];
     const int64_t u = batch.at.update;
     const float lr = schedule_.lr(u);
@@ -124,7 +137,10 @@ StepOutcome StepEngine::step() {
             partials_[0]};
         throw SharedError(ErrorKind::kNonFinite, explain_nonfinite(replay));
     }
-    return {batch.at, loss_sum / static_cast<float>(batch.global_size), lr, result.grad_norm, total[kLeadStop] > 0};
+    const StepOutcome outcome{batch.at, loss_sum / static_cast<float>(batch.global_size), lr, result.grad_norm,
+                              total[kLeadStop] > 0};
+    for (StepWatcher* watcher : watchers_) watcher->updated(outcome, weights());
+    return outcome;
 }
 
 std::vector<float> StepEngine::host_weights() {

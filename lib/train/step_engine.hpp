@@ -11,6 +11,7 @@
 #include "optim/update.hpp"
 #include "train/resume.hpp"
 #include "train/settings.hpp"
+#include "train/step_watcher.hpp"
 #include "train/trainer.hpp"
 
 namespace lockstep {
@@ -34,6 +35,8 @@ class StepEngine {
     void restore(const StartingPoint& start);
     /// One update. Throws SharedError(kNonFinite) on all ranks, with the weights as they were, naming the samples.
     StepOutcome step();
+    /// From the next step on calls `watcher`, which must outlive the steps.
+    void watch(StepWatcher& watcher) { watchers_.push_back(&watcher); }
 
     Network& network() { return network_; }
     Backend& backend() { return backend_; }
@@ -62,6 +65,7 @@ class StepEngine {
     std::vector<float*> partials_;  // of buffers_, each [kLead | flat elements]
     std::unique_ptr<Reducer> reducer_;
     std::unique_ptr<Loader> loader_;
+    std::vector<StepWatcher*> watchers_;
     std::map<std::vector<int64_t>, int> counts_;  // non-empty maximal nodes of this rank, by shard sizes
     std::vector<int64_t> sizes_;                  // key of the look-up, kept so that a step allocates nothing
 };
