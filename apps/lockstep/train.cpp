@@ -15,6 +15,9 @@
 namespace lockstep {
 namespace {
 
+/// Of tests alone: a fault to plant, as verify's --fault has it.
+constexpr const char* kFaultVariable = "LOCKSTEP_DEBUG_FAULT";
+
 struct Options {
     ConfigOptions config;
     std::string out;
@@ -31,14 +34,20 @@ int train_here(Communicator& comm, const Options& options, const Invocation& inv
     const StopHandlersEnd end;
     let_stop_handlers_speak(comm.rank() == 0);
     LoadedConfig loaded;
+    TrainOptions train_options;
     agree(comm, [&] {
         if (options.resume == "auto" && options.out.empty()) {
             fail(ErrorKind::kUsage, "--resume auto needs --out DIR: which run is to go on?");
         }
         loaded = options.config.load();
         if (!loaded.config.log.dir.empty()) open_rank_log(loaded.config.log.dir, comm.rank());
+        const std::optional<std::string> fault = environment_variable(kFaultVariable);
+        if (fault && !fault->empty()) train_options.fault = parse_fault(*fault, kFaultVariable);
     });
-    TrainOptions train_options;
+    if (train_options.fault) {
+        warn("{}: bit {} of rank {}'s first weight flips after step {}", kFaultVariable, train_options.fault->bit,
+             train_options.fault->rank, train_options.fault->step);
+    }
     train_options.resume = options.resume == "never"  ? ResumeMode::kNever
                            : options.resume == "auto" ? ResumeMode::kAuto
                                                       : ResumeMode::kPath;

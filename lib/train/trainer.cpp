@@ -36,7 +36,12 @@ class Run {
           facts_(facts),
           directory_(directory),
           engine_(comm, *device.backend, config, plan, *data.train, options),
-          progress_(options.progress) {}
+          progress_(options.progress) {
+        if (!options.fault) return;
+        check_fault(*options.fault, comm.size(), plan.total_steps, "planted fault");
+        fault_.emplace(*options.fault, comm.rank(), engine_.network().parameters(), engine_.backend());
+        engine_.watch(*fault_);
+    }
 
     /// From a start to the last step, or to a stop that all ranks agreed on.
     TrainResult execute(const StartingPoint& start, const LoadedConfig& loaded) {
@@ -222,6 +227,7 @@ class Run {
     const StartFacts& facts_;
     RunDirectory* directory_;
     StepEngine engine_;
+    std::optional<FaultPlanter> fault_;
     Progress progress_;
     MetricsLog metrics_;  // of rank 0
     EventsLog events_;    // of rank 0

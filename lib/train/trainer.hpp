@@ -13,6 +13,7 @@
 #include "comm/reducer.hpp"
 #include "config/config.hpp"
 #include "data/dataset.hpp"
+#include "train/fault.hpp"
 #include "train/metrics.hpp"
 #include "train/progress.hpp"
 #include "train/run_directory.hpp"
@@ -28,7 +29,8 @@ struct TrainOptions {
     std::function<bool()> stop_requested;  // read between steps; empty = never
     /// Replaces the reducer (tests that break the promise on purpose).
     std::function<std::unique_ptr<Reducer>(Communicator&, int shards, ReduceLayout, Adder)> make_reducer;
-    bool check_start = true;  // tests that give ranks unequal configs on purpose switch it off
+    std::optional<Fault> fault;  // planted on purpose, to see that a check finds it
+    bool check_start = true;     // tests that give ranks unequal configs on purpose switch it off
 };
 
 struct TrainResult {
