@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
+#include "data/idx_checks.hpp"
 #include "data/idx_file.hpp"
 #include "data/normalisation.hpp"
 
@@ -19,39 +20,11 @@ namespace {
 constexpr size_t kByteValues = 256;
 using ByteTable = std::array<float, kByteValues>;
 
-std::string shape_text(const SampleShape& s) {
-    return fmt::format("[{}, {}, {}]", s.height, s.width, s.channels);
-}
-
-SampleShape shape_of(const IdxArray& images) {
-    const auto& e = images.extents;
-    if (e.size() < 2 || e.size() > 4) {
-        fail(ErrorKind::kData,
-             "{}: images have 2 to 4 dimensions (samples, then height, width, channels), this file has {} ({}, DD at "
-             "0x3){}",
-             images.path, e.size(), images.extents_text(), e.size() == 1 ? "; are images and labels swapped?" : "");
-    }
-    for (size_t d = 0; d < e.size(); ++d) {
-        if (e[d] == 0 || e[d] > std::numeric_limits<int>::max()) {
-            fail(ErrorKind::kData, "{}: {} is {} ({} at 0x{:x}); from 1 to {} is expected", images.path,
-                 d == 0 ? "the number of samples" : "an extent of the images", e[d], images.extents_text(), 4 + 4 * d,
-                 std::numeric_limits<int>::max());
-        }
-    }
-    const auto extent = [&](size_t d) { return static_cast<int>(e[d]); };
-    if (e.size() == 2) return {1, 1, extent(1)};
-    return {extent(1), extent(2), e.size() == 4 ? extent(3) : 1};
-}
-
 class IdxDataset final : public Dataset {
   public:
     IdxDataset(IdxArray images, const IdxArray& labels, const Config::Data& data)
-        : shape_(shape_of(images)), scales_(channel_scales(data, shape_.channels)), labels_(idx_labels(labels)) {
-        if (images.extents[0] != labels.extents[0]) {
-            fail(ErrorKind::kData,
-                 "{} holds {} images, but {} holds {} labels (counts at 0x4); the two do not belong together",
-                 images.path, images.extents[0], labels.path, labels.extents[0]);
-        }
+        : shape_(idx_shape(images)), scales_(channel_scales(data, shape_.channels)), labels_(idx_labels(labels)) {
+        check_idx_counts(images, labels);
         fingerprint_ = fmt::format("idx {} {} {} labels {} {}", idx_type_name(images.type), images.extents_text(),
                                    hex16(images.hash), idx_type_name(labels.type), hex16(labels.hash));
         for (const ChannelScale& scale : images.type == IdxType::kU8 ? scales_ : std::vector<ChannelScale>()) {
@@ -141,41 +114,9 @@ class IdxDataset final : public Dataset {
     int classes_ = 2;
 };
 
-void check_paths(const char* key, const DataPaths& paths) {
-    if (paths.images.empty() || paths.labels.empty()) {
-        fail(ErrorKind::kUsage, "{}: {} is not set; idx needs {{ images = \"…\", labels = \"…\" }}", key,
-             paths.images.empty() ? "images" : "labels");
-    }
-}
-
-void check_shape(const IdxDataset& set, const std::vector<int64_t>& wanted) {
-    const SampleShape s = set.shape();
-    if (wanted.empty() || wanted == std::vector<int64_t>{s.height, s.width, s.channels}) return;
-    fail(ErrorKind::kUsage, "data.shape = [{}] differs from {} of {}; resizing is not built yet: remove data.shape",
-         fmt::join(wanted, ", "), shape_text(s), set.path());
-}
-
-// The training labels say how many classes there are. A stray label (255 for "unknown") would make as many of them.
-int count_classes(const IdxDataset& train, const std::string& path) {
-    const auto& labels = train.labels();
-    const int32_t largest = *std::max_element(labels.begin(), labels.end());
-    std::vector<bool> occurs(static_cast<size_t>(largest) + 1);
-    for (const int32_t label : labels) occurs[static_cast<size_t>(label)] = true;
-    const auto distinct = std::count(occurs.begin(), occurs.end(), true);
-    const int classes = std::max(2, largest + 1);
-    if (2 * distinct < classes) {
-        warn("{}: the largest label {} makes {} classes, of which {} occur; is it meant?", path, largest, classes,
-             distinct);
-    }
-    return classes;
-}
-
 void check_test(const IdxDataset& train, const IdxDataset& test, const DataPaths& paths, size_t label_start,
                 size_t label_bytes) {
-    if (train.shape() != test.shape()) {
-        fail(ErrorKind::kData, "{} has samples of {}, but {} of {}; training and test data must agree", train.path(),
-             shape_text(train.shape()), test.path(), shape_text(test.shape()));
-    }
+    check_same_shape(train.shape(), train.path(), test.shape(), test.path());
     for (size_t i = 0; i < test.labels().size(); ++i) {
         if (test.labels()[i] < train.classes()) continue;
         fail(ErrorKind::kData,
@@ -193,8 +134,8 @@ std::future<IdxArray> start_reading(const std::string& path) {
 
 DataSplits open_idx(const Config& config) {
     const Config::Data& data = config.data;
-    check_paths("data.train", data.train);
-    if (!data.test.empty()) check_paths("data.test", data.test);
+    check_idx_paths("data.train", data.train);
+    if (!data.test.empty()) check_idx_paths("data.test", data.test);
 
     std::array<std::future<IdxArray>, 4>
         files;  // asked for in this order, so that one fault among several is told always
@@ -206,8 +147,8 @@ DataSplits open_idx(const Config& config) {
     }
     IdxArray images = files[0].get();
     auto train = std::make_unique<IdxDataset>(std::move(images), files[1].get(), data);
-    check_shape(*train, data.shape);
-    train->set_classes(count_classes(*train, data.train.labels));
+    check_wanted_shape(train->shape(), train->path(), data.shape);
+    train->set_classes(count_classes(train->labels(), data.train.labels));
     if (data.test.empty()) return {std::move(train), nullptr};
 
     images = files[2].get();

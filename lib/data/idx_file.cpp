@@ -172,6 +172,16 @@ IdxArray read_idx(const std::string& path) {
     return array;
 }
 
+IdxArray read_idx_header(const std::string& path) {
+    IdxArray array;
+    array.path = path;
+    array.file = read_file_start(path, kMagicBytes + 255 * kExtentBytes);
+    if (array.file.empty()) fail(ErrorKind::kData, "{}: empty: an IDX file is needed", path);
+    read_header(array);
+    array.file.clear();
+    return array;
+}
+
 std::vector<int32_t> idx_labels(const IdxArray& array) {
     if (array.extents.size() != 1) {
         fail(ErrorKind::kData,

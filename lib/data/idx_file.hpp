@@ -30,6 +30,9 @@ struct IdxArray {
 /// Reads and checks it. kData, naming file, offset, what was expected and found.
 IdxArray read_idx(const std::string& path);
 
+/// Its type and extents alone: no elements, no hash, and no check that the elements are all there.
+IdxArray read_idx_header(const std::string& path);
+
 /// The labels in it: whole numbers from 0 to 2^20 - 1, one extent. kData otherwise.
 std::vector<int32_t> idx_labels(const IdxArray& array);
 

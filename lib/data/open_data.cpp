@@ -1,22 +1,40 @@
 // From data.format to the reader of that format: the one place that knows them all.
 #include "config/config.hpp"
 #include "core/error.hpp"
+#include "data/data_facts.hpp"
 #include "data/dataset.hpp"
 #include "data/idx.hpp"
 #include "data/synthetic.hpp"
 
 namespace lockstep {
+namespace {
+
+struct Format {
+    const char* name;
+    DataSplits (*open)(const Config&);
+    DataFacts (*facts)(const Config&);
+};
+
+const Format& format_of(const Config& config) {
+    static constexpr Format kFormats[] = {
+        {"idx", open_idx, idx_facts},
+        {"synthetic", [](const Config& c) { return open_synthetic(c); },
+         [](const Config& c) { return synthetic_facts(c); }},
+    };
+    for (const Format& format : kFormats) {
+        if (config.data.format == format.name) return format;
+    }
+    fail(ErrorKind::kUsage, "data.format = \"{}\" is not built yet; it can be idx or synthetic", config.data.format);
+}
+
+}  // namespace
 
 DataSplits open_data(const Config& config) {
-    const std::string& format = config.data.format;
-    if (format == "idx") {
-        if (config.data.train.empty()) {
-            fail(ErrorKind::kUsage, "data.train: not set; idx needs {{ images = \"…\", labels = \"…\" }}");
-        }
-        return open_idx(config);
-    }
-    if (format == "synthetic") return open_synthetic(config);
-    fail(ErrorKind::kUsage, "data.format = \"{}\" is not built yet; it can be idx or synthetic", format);
+    return format_of(config).open(config);
+}
+
+DataFacts data_facts(const Config& config) {
+    return format_of(config).facts(config);
 }
 
 }  // namespace lockstep

@@ -154,6 +154,11 @@ class Source {
     Teacher teacher_;
 };
 
+// Whether a split is made once and kept, or each sample as it is read.
+bool is_kept(int64_t samples, int64_t elements, int64_t memory) {
+    return samples <= memory / (static_cast<int64_t>(sizeof(int16_t)) * elements);
+}
+
 class SyntheticDataset final : public Dataset {
   public:
     SyntheticDataset(std::shared_ptr<const Source> source, int64_t first, int64_t samples, SampleShape shape,
@@ -167,7 +172,7 @@ class SyntheticDataset final : public Dataset {
         }
         fingerprint_ = fmt::format("synthetic seed {} samples {} to {} shape {}x{}x{} classes {}", config.seed, first,
                                    first + samples, shape.height, shape.width, shape.channels, classes);
-        if (samples <= memory / (2 * shape.elements())) make_all();
+        if (is_kept(samples, shape.elements(), memory)) make_all();
     }
 
     int64_t size() const override { return samples_; }
@@ -261,7 +266,7 @@ SampleShape synthetic_shape(const std::vector<int64_t>& wanted) {
 
 }  // namespace
 
-DataSplits open_synthetic(const Config& config, int64_t memory) {
+DataFacts synthetic_facts(const Config& config, int64_t memory) {
     const Config::Data& data = config.data;
     if (data.samples < 1) fail(ErrorKind::kUsage, "data.samples = {}: at least 1 is needed", data.samples);
     if (data.test_samples < 0)
@@ -270,15 +275,25 @@ DataSplits open_synthetic(const Config& config, int64_t memory) {
     if (data.classes < 2 || data.classes > kMostClasses) {
         fail(ErrorKind::kUsage, "data.classes = {}: from 2 to {} is needed", data.classes, kMostClasses);
     }
-    const SampleShape shape = synthetic_shape(data.shape);
-    const int classes = static_cast<int>(data.classes);
-    const auto source = std::make_shared<const Source>(static_cast<uint64_t>(config.seed), classes, shape.elements());
+    DataFacts facts{data.samples, data.test_samples, synthetic_shape(data.shape), static_cast<int>(data.classes), 0};
+    const int64_t elements = facts.shape.elements();
+    for (const int64_t samples : {data.samples, data.test_samples}) {
+        const auto each = static_cast<int64_t>(sizeof(int32_t)) + elements * static_cast<int64_t>(sizeof(int16_t));
+        if (is_kept(samples, elements, memory)) facts.memory_bytes += samples * each;
+    }
+    return facts;
+}
+
+DataSplits open_synthetic(const Config& config, int64_t memory) {
+    const DataFacts facts = synthetic_facts(config, memory);
+    const auto source =
+        std::make_shared<const Source>(static_cast<uint64_t>(config.seed), facts.classes, facts.shape.elements());
     const auto split = [&](int64_t first, int64_t samples) {
-        return std::make_unique<SyntheticDataset>(source, first, samples, shape, classes, config, memory);
+        return std::make_unique<SyntheticDataset>(source, first, samples, facts.shape, facts.classes, config, memory);
     };
     DataSplits splits;
-    splits.train = split(0, data.samples);
-    if (data.test_samples > 0) splits.test = split(data.samples, data.test_samples);
+    splits.train = split(0, facts.samples);
+    if (facts.test_samples > 0) splits.test = split(facts.samples, facts.test_samples);
     return splits;
 }
 

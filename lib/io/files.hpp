@@ -13,6 +13,8 @@ namespace lockstep {
 std::vector<std::byte> read_file(const std::string& path);  // kData when missing or unreadable
 std::vector<std::byte> gunzip(std::span<const std::byte> packed,
                               const std::string& name);  // kData; several members, checked
+/// The first `bytes` of a file (all of a shorter one), unpacked where it is packed with gzip. kData as the two above.
+std::vector<std::byte> read_file_start(const std::string& path, size_t bytes);
 bool looks_gzipped(std::span<const std::byte> bytes);
 
 /// Complete or absent. kRuntime (exit 1) on a full disk or a read-only folder; leaves nothing behind then.

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <memory>
 
 #include "core/error.hpp"
+#include "io/descriptor.hpp"
 #include "io/files.hpp"
 
 namespace lockstep {
@@ -19,6 +21,10 @@ struct FreeDecompressor {
 
 struct EndInflate {
     void operator()(z_stream* stream) const { inflateEnd(stream); }
+};
+
+struct CloseGzip {
+    void operator()(gzFile_s* file) const { gzclose(file); }
 };
 
 constexpr size_t kTrailer = 8;  // CRC-32 and unpacked size modulo 2^32, at the end of a member
@@ -99,6 +105,22 @@ std::vector<std::byte> gunzip(std::span<const std::byte> packed, const std::stri
     }
     bytes.resize(done);
     return bytes;
+}
+
+// zlib's own reader: it unpacks no more than it is asked for, and passes on what is not packed.
+std::vector<std::byte> read_file_start(const std::string& path, size_t bytes) {
+    const std::unique_ptr<gzFile_s, CloseGzip> file(gzopen(path.c_str(), "rbe"));
+    if (!file) fail(ErrorKind::kData, "cannot open {}: {}", path, system_reason(errno));
+    std::vector<std::byte> start(bytes);
+    const int count = gzread(file.get(), start.data(), static_cast<unsigned>(bytes));
+    if (count < 0) {
+        int code = Z_OK;
+        const char* const reason = gzerror(file.get(), &code);
+        if (code == Z_ERRNO) fail(ErrorKind::kData, "cannot read {}: {}", path, system_reason(errno));
+        fail(ErrorKind::kData, "{}: damaged gzip data: {}; fetch the file again", path, reason);
+    }
+    start.resize(static_cast<size_t>(count));
+    return start;
 }
 
 }  // namespace lockstep

@@ -1,0 +1,24 @@
+// What a data set is, told without reading it whole: enough for `plan`, which works before any work.
+#pragma once
+
+#include <cstdint>
+
+#include "core/shape.hpp"
+
+namespace lockstep {
+
+struct Config;
+
+struct DataFacts {
+    int64_t samples = 0;       // of the training split
+    int64_t test_samples = 0;  // 0: no test split
+    SampleShape shape;
+    int classes = 0;
+    int64_t memory_bytes = 0;  // that every rank holds of both splits while it trains
+};
+
+/// The facts of what open_data(config) would open. Of files, headers and labels are read, never the pixels; what is
+/// wrong with those is told as open_data tells it.
+DataFacts data_facts(const Config& config);
+
+}  // namespace lockstep
