@@ -11,14 +11,6 @@
 namespace lockstep {
 namespace {
 
-Isa isa_of(const std::string& name) {
-    if (name == "avx2") return Isa::kAvx2;
-    if (name == "avx512") return Isa::kAvx512;
-    if (name == "neon") return Isa::kNeon;
-    if (name == "scalar") return Isa::kScalar;
-    return Isa::kAuto;
-}
-
 /// Host and CPUs of this process: ranks with equal text share these CPUs.
 std::string place() {
     std::string text = host_name() + ":";
@@ -32,6 +24,16 @@ std::string place() {
     return text;
 }
 
+}  // namespace
+
+Isa isa_of(const std::string& name) {
+    if (name == "avx2") return Isa::kAvx2;
+    if (name == "avx512") return Isa::kAvx512;
+    if (name == "neon") return Isa::kNeon;
+    if (name == "scalar") return Isa::kScalar;
+    return Isa::kAuto;
+}
+
 int fair_threads(Communicator& comm) {
     const std::vector<std::string> places = comm.all_gather(place());
     const std::string& own = places[static_cast<std::size_t>(comm.rank())];
@@ -41,8 +43,6 @@ int fair_threads(Communicator& comm) {
     // The first ranks get the CPUs that are left over.
     return std::max(1, cpus / sharers + (before < cpus % sharers ? 1 : 0));
 }
-
-}  // namespace
 
 DeviceChoice choose_device(Communicator& comm, const Config& config) {
     const int fair = fair_threads(comm);  // collective: asked by every rank

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backend/backend.hpp"
+#include "backend/cpu/cpu_backend.hpp"
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 
@@ -14,6 +15,12 @@ struct DeviceChoice {
     std::unique_ptr<Backend> backend;
     int threads = 1;
 };
+
+/// device.isa.
+Isa isa_of(const std::string& name);
+
+/// Threads of this rank with device.threads = 0. Collective.
+int fair_threads(Communicator& comm);
 
 /// device.threads = 0: the CPUs of this rank's affinity mask, shared fairly with the ranks of this host that have the
 /// same mask. Collective.
