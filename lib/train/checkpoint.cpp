@@ -72,24 +72,6 @@ std::vector<std::byte> read_checked(const std::string& path, const json& entry) 
     return bytes;
 }
 
-/// Steps of the complete checkpoints in a folder, ascending.
-std::vector<int64_t> checkpoint_steps(const std::string& folder) {
-    std::vector<int64_t> steps;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder, error)) {
-        const std::string name = entry.path().filename().string();
-        const std::string digits = name.substr(std::min<std::size_t>(name.size(), 5));
-        if (!name.starts_with("step-") || digits.empty() || digits.size() > 18 ||
-            !std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-            continue;
-        }
-        if (!fs::exists(entry.path() / kStateFile, error)) continue;
-        steps.push_back(std::stoll(digits));
-    }
-    std::sort(steps.begin(), steps.end());
-    return steps;
-}
-
 void remove_old(const std::string& folder, int64_t keep) {
     const std::vector<int64_t> steps = checkpoint_steps(folder);
     for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < steps.size(); ++i) {
@@ -106,6 +88,23 @@ void remove_old(const std::string& folder, int64_t keep) {
 
 std::string checkpoint_name(int64_t step) {
     return fmt::format("step-{:08}", step);
+}
+
+std::vector<int64_t> checkpoint_steps(const std::string& folder) {
+    std::vector<int64_t> steps;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+        const std::string name = entry.path().filename().string();
+        const std::string digits = name.substr(std::min<std::size_t>(name.size(), 5));
+        if (!name.starts_with("step-") || digits.empty() || digits.size() > 18 ||
+            !std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+            continue;
+        }
+        if (!fs::exists(entry.path() / kStateFile, error)) continue;
+        steps.push_back(std::stoll(digits));
+    }
+    std::sort(steps.begin(), steps.end());
+    return steps;
 }
 
 std::string write_checkpoint(const std::string& folder, const Checkpoint& checkpoint, int64_t keep) {

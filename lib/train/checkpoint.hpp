@@ -45,6 +45,9 @@ std::string write_checkpoint(const std::string& folder, const Checkpoint& checkp
 /// one, kUsage for a path that is no checkpoint.
 Checkpoint read_checkpoint(const std::string& path);
 
+/// Steps of the complete checkpoints in `folder`, ascending.
+std::vector<int64_t> checkpoint_steps(const std::string& folder);
+
 /// The newest complete checkpoint in `folder`, or "".
 std::string newest_checkpoint(const std::string& folder);
 
