@@ -41,6 +41,7 @@ class CpuDense final : public Dense {
           out_(out),
           rows_(fold.rows),
           fold_(std::move(fold)),
+          chains_(chains_of(fold_)),
           relu_(relu),
           gemm_(gemm_kernels(context.isa())),
           pack_(pack_kernels(context.isa())),
@@ -107,7 +108,7 @@ class CpuDense final : public Dense {
         const DenseWgradOperands operands{dy_panels, x_panels, in_, out_, dw};
         run_parts(cpu, terms(), [&](int part, int parts) {
             const bool by_outputs = dy_count >= x_count;
-            wgrad_.run(fold_, operands, by_outputs ? part_of(dy_count, part, parts) : IndexRange{0, dy_count},
+            wgrad_.run(chains_, operands, by_outputs ? part_of(dy_count, part, parts) : IndexRange{0, dy_count},
                        by_outputs ? IndexRange{0, x_count} : part_of(x_count, part, parts));
             if (db.empty()) return;
             const IndexRange outputs = part_of(out_, part, parts, 16);
@@ -154,7 +155,7 @@ class CpuDense final : public Dense {
     CpuContext& context_;
     int64_t in_, out_;
     int rows_;
-    FoldProgram fold_;
+    FoldProgram fold_, chains_;
     bool relu_;
     const GemmKernels& gemm_;
     const PackKernels& pack_;

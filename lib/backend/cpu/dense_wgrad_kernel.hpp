@@ -23,10 +23,14 @@ struct DenseWgradOperands {
 struct DenseWgradKernels {
     int tile_rows = 0;
     int panel_width = 0;
-    /// Panels `dy_panels` x `x_panels` of dW.
-    void (*run)(const FoldProgram& fold, const DenseWgradOperands& operands, IndexRange dy_panels,
+    /// Panels `dy_panels` x `x_panels` of dW; `chains`: see chains_of.
+    void (*run)(const FoldProgram& chains, const DenseWgradOperands& operands, IndexRange dy_panels,
                 IndexRange x_panels) = nullptr;
 };
+
+/// The same sum with a leaf for every chain: a shard of several blocks of samples is a block, and an addition after
+/// each further one. Needs one more value on the stack.
+FoldProgram chains_of(const FoldProgram& fold);
 
 /// Empty for kScalar.
 const DenseWgradKernels& dense_wgrad_kernels(Isa isa);

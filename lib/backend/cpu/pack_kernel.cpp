@@ -16,24 +16,38 @@ namespace {
 void pack_rows(const float* from, int64_t stride, const PackRange& range, float* to) {
     const FloatTag d;
     const hn::FixedTag<float, 4> four;
+    const hn::FixedTag<float, 2> two;
     const int64_t width = range.width;
-    constexpr int64_t kRows = 16;  // of a pass over all panels: each source row is read along, page after page
-    for (int64_t begin = range.k.begin; begin < range.k.end; begin += kRows) {
-        const int64_t end = std::min(range.k.end, begin + kRows);
+    // Of a pass over all panels: each source row is read along, page after page. Narrow panels share cache lines, of
+    // rows that may lie a power of two apart.
+    const int64_t rows = width < kLanes ? 8 : 16;
+    for (int64_t begin = range.k.begin; begin < range.k.end; begin += rows) {
+        const int64_t end = std::min(range.k.end, begin + rows);
         for (int64_t p = range.panels.begin; p < range.panels.end; ++p) {
             const int64_t count = std::min(width, range.columns - p * width);
             const bool vectors = count == width && width % kLanes == 0;
-            const bool fours = count == width && width % 4 == 0;  // a tile's rows: 8 where a vector holds 16
-            for (int64_t k = begin; k < end; ++k) {
-                const float* source = from + k * stride + p * width;
-                float* target = to + (p - range.panels.begin) * range.panel_stride + (k - range.k.begin) * width;
+            const bool pairs = count == width && width % 2 == 0;  // a tile's rows: 6
+            const float* const source = from + p * width;
+            float* const target = to + (p - range.panels.begin) * range.panel_stride - range.k.begin * width;
+            int64_t k = begin;
+#if HWY_TARGET != HWY_NEON
+            if (width == 6 && p * width + 8 <= range.columns) {  // the two too many are written over by the next row
+                const hn::FixedTag<float, 8> eight;
+                for (; k + 1 < end; ++k) hn::StoreU(hn::LoadU(eight, source + k * stride), eight, target + k * width);
+            }
+#endif
+            for (; k < end; ++k) {
+                const float* s = source + k * stride;
+                float* t = target + k * width;
                 if (vectors) {
-                    for (int64_t j = 0; j < width; j += kLanes) hn::StoreU(hn::LoadU(d, source + j), d, target + j);
-                } else if (fours) {
-                    for (int64_t j = 0; j < width; j += 4) hn::StoreU(hn::LoadU(four, source + j), four, target + j);
+                    for (int64_t j = 0; j < width; j += kLanes) hn::StoreU(hn::LoadU(d, s + j), d, t + j);
+                } else if (pairs) {
+                    int64_t j = 0;
+                    for (; j + 4 <= width; j += 4) hn::StoreU(hn::LoadU(four, s + j), four, t + j);
+                    if (j < width) hn::StoreU(hn::LoadU(two, s + j), two, t + j);
                 } else {
-                    std::copy_n(source, count, target);
-                    std::fill(target + count, target + width, 0.0F);
+                    std::copy_n(s, count, t);
+                    std::fill(t + count, t + width, 0.0F);
                 }
             }
         }

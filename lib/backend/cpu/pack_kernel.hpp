@@ -15,7 +15,7 @@ struct PackRange {
     IndexRange k;
     IndexRange panels;
     int64_t columns;
-    int width;  // a multiple of 4
+    int width;  // even
     int64_t panel_stride;
 };
 
