@@ -1,6 +1,6 @@
-// Runs the plan of every bucket. Buckets go in the same fixed order on all ranks and up to kLanes of them are under way
-// at once; the oldest unfinished bucket of the world is under way on every rank that has not finished it, so that
-// something always moves.
+// Runs the plan of every bucket. Buckets go in the same fixed order on all ranks and up to kReduceLanes of them are
+// under way at once; the oldest unfinished bucket of the world is under way on every rank that has not finished it, so
+// that something always moves.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -13,15 +13,9 @@
 namespace lockstep {
 namespace {
 
-constexpr int kLanes = 4;
-constexpr int kSlotsPerLane = (Communicator::kSlots - 2) / kLanes;  // the last two are send_recv's
+constexpr int kSlotsPerLane = (Communicator::kSlots - 2) / kReduceLanes;  // the last two are send_recv's
 constexpr int kFirstTag = 1024;
 constexpr int kTags = 16384;  // MPI promises tags up to 32767; messages of one tag arrive in order, so tags may recur
-
-// Scratch buffers begin at whole cache lines.
-int64_t padded(const ScratchExtent& extent) {
-    return (extent.end - extent.begin + 15) / 16 * 16;
-}
 
 struct FreeFloats {
     void operator()(float* memory) const { ::operator delete[](memory, std::align_val_t{64}); }
@@ -40,8 +34,7 @@ class Lane {
 
     void reserve(int number, const ReducePlan& plan) {
         first_slot_ = number * kSlotsPerLane;
-        int64_t floats = 0;
-        for (const ScratchExtent& extent : plan.scratch) floats += padded(extent);
+        const int64_t floats = scratch_floats(plan);
         if (floats > capacity_) {
             capacity_ = floats;
             scratch_.reset(new (std::align_val_t{64}) float[static_cast<std::size_t>(floats)]);
@@ -61,7 +54,7 @@ class Lane {
         float* next = scratch_.get();
         for (const ScratchExtent& extent : plan.scratch) {
             buffers_.push_back({next, extent.begin});
-            next += padded(extent);
+            next += extent.padded();
         }
     }
 
@@ -154,7 +147,7 @@ class CanonicalReducer final : public Reducer {
           small_bytes_(small_bytes),
           adder_(adder),
           buckets_(make_buckets(layout.elements, bucket_bytes)),
-          lanes_(std::min(static_cast<std::size_t>(kLanes), buckets_.size())) {
+          lanes_(std::min(static_cast<std::size_t>(kReduceLanes), buckets_.size())) {
         for (const Bucket& bucket : buckets_) {
             const Shape shape{bucket.end - bucket.begin, bucket.begin == 0 ? layout.lead : 0};
             const auto found = std::find(shapes_.begin(), shapes_.end(), shape);

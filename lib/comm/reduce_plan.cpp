@@ -253,6 +253,12 @@ ReducePlan make_reduce_plan(int shards, int rank, int world, std::span<const int
     return PlanBuilder(shards, rank, world, sizes, elements, lead).build(small_bytes);
 }
 
+int64_t scratch_floats(const ReducePlan& plan) {
+    int64_t floats = 0;
+    for (const ScratchExtent& extent : plan.scratch) floats += extent.padded();
+    return floats;
+}
+
 std::vector<Bucket> make_buckets(int64_t elements, int64_t bucket_bytes) {
     const int64_t most = std::max(kGrain, bucket_bytes / int64_t{sizeof(float)} / kGrain * kGrain);
     std::vector<Bucket> buckets;

@@ -34,6 +34,7 @@ struct ReduceStep {
 struct ScratchExtent {
     int64_t begin;
     int64_t end;
+    int64_t padded() const { return (end - begin + 15) / 16 * 16; }  // floats, in whole cache lines
 };
 
 struct ReducePlan {
@@ -54,6 +55,11 @@ struct ReducePlan {
 /// this step (which nodes are empty; at least one is not). `small_bytes`: reduce.small_kib in bytes, of gradients.
 ReducePlan make_reduce_plan(int shards, int rank, int world, std::span<const int64_t> sizes, int64_t elements, int64_t lead,
                             int64_t small_bytes);
+
+/// Buckets that a reducer has under way at once, each with scratch of its own.
+inline constexpr int kReduceLanes = 4;
+/// Floats of scratch memory that a plan needs: its scratch buffers.
+int64_t scratch_floats(const ReducePlan& plan);
 
 /// A bucket: gradient elements [begin, end) of the flat gradient.
 struct Bucket {

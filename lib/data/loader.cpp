@@ -31,6 +31,10 @@ int64_t most_local_rows(const ShardPlan& plan, ShardRange local) {
     return std::min({plan.batch(), plan.samples(), most_of_shard * local.size()});
 }
 
+int buffer_count(const LoaderOptions& options) {
+    return options.threads == 0 ? 1 : options.depth + 1;
+}
+
 // One buffer of the ring with what it stands for.
 struct Slot {
     Batch batch;
@@ -45,6 +49,11 @@ struct Slot {
     std::exception_ptr failure;       // of the first chunk, in row order, that could not be read
     int failed_chunk = 0;
 
+    static int64_t bytes(int64_t rows, int64_t elements, int shards) {
+        constexpr auto kEachRow = static_cast<int64_t>(sizeof(int32_t) + 2 * sizeof(int64_t));
+        return rows * (elements * static_cast<int64_t>(sizeof(float)) + kEachRow) + static_cast<int64_t>(kAlignment) +
+               shards * static_cast<int64_t>(sizeof(int64_t));
+    }
     Slot(int64_t rows, int64_t elements, int shards)
         : pixel_storage(static_cast<size_t>(rows * elements) + kAlignment / sizeof(float)),
           labels(static_cast<size_t>(rows)),
@@ -116,8 +125,8 @@ Loader::State::State(const Dataset& data_, const ShardPlan& plan_, const LoaderO
     }
     const int64_t rows = most_local_rows(plan, options.local);
     if (rows > INT32_MAX) fail(ErrorKind::kUsage, "{} samples of a batch on one rank: at most {} fit", rows, INT32_MAX);
-    const int buffers = options.threads == 0 ? 1 : options.depth + 1;
-    for (int i = 0; i < buffers; ++i) ring.push_back(std::make_unique<Slot>(rows, elements, plan.shards()));
+    for (int i = 0; i < buffer_count(options); ++i)
+        ring.push_back(std::make_unique<Slot>(rows, elements, plan.shards()));
 }
 
 // Apart from the constructor, so that threads already running are stopped and joined if one cannot start.
@@ -240,6 +249,10 @@ const Batch& Loader::next() {
     if (slot.failure) std::rethrow_exception(slot.failure);
     ++state.given;
     return slot.batch;
+}
+
+int64_t loader_bytes(const ShardPlan& plan, const LoaderOptions& options, int64_t elements) {
+    return buffer_count(options) * Slot::bytes(most_local_rows(plan, options.local), elements, plan.shards());
 }
 
 }  // namespace lockstep

@@ -50,4 +50,7 @@ class Loader {
     std::unique_ptr<State> state_;
 };
 
+/// Bytes of the batch buffers of such a loader, for samples of so many elements.
+int64_t loader_bytes(const ShardPlan& plan, const LoaderOptions& options, int64_t elements);
+
 }  // namespace lockstep

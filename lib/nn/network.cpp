@@ -106,4 +106,16 @@ const float* Network::logits(const float* pixels, int rows, const float* weights
     return run.logits();
 }
 
+int64_t Network::training_bytes(int shards, ShardRange range, std::span<const int64_t> sizes) const {
+    return plan_training(state_->graph, shards, range, sizes).bytes;
+}
+
+int64_t Network::evaluation_bytes(int rows) const {
+    return plan_evaluation(state_->graph, rows).bytes;
+}
+
+int64_t Network::arena_bytes() const {
+    return state_->arena ? static_cast<int64_t>(state_->arena->bytes()) : 0;
+}
+
 }  // namespace lockstep

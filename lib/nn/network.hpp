@@ -57,6 +57,12 @@ class Network {
 
     int classes() const;
 
+    /// Bytes of the arena that a pass needs: a training step of these shards, an evaluation of so many rows.
+    int64_t training_bytes(int shards, ShardRange range, std::span<const int64_t> sizes) const;
+    int64_t evaluation_bytes(int rows) const;
+    /// What the passes so far made of it: the largest of their needs.
+    int64_t arena_bytes() const;
+
   private:
     struct State;
     std::unique_ptr<State> state_;

@@ -65,6 +65,10 @@ int64_t Schedule::warmup_updates() const {
     return warmup_updates_;
 }
 
+bool Schedule::piecewise_constant() const {
+    return !knows_its_end();
+}
+
 bool Schedule::knows_its_end() const {
     return spec_.name == "cosine" || spec_.name == "linear";
 }

@@ -30,6 +30,8 @@ class Schedule {
     int64_t warmup_updates() const;
     /// cosine, linear: the total number of steps decides every rate, so that a resume may not extend the run.
     bool knows_its_end() const;
+    /// constant, step: after the warm-up the rate stays what it is, or falls from one value to the next.
+    bool piecewise_constant() const;
 
   private:
     ScheduleSpec spec_;

@@ -40,6 +40,16 @@ OptimizerKind kind_of(const std::string& name) {
     fail(ErrorKind::kUsage, "optimizer.name: \"{}\" is not one of {}", name, known);
 }
 
+/// Elements of the largest tensor that the norm must put into the file's order; 0 without one, or without a norm.
+int64_t turned_elements(const OptimizerSpec& spec, std::span<const UpdateTensor> tensors) {
+    int64_t most = 0;
+    if (!spec.report_norm && spec.clip_norm <= 0) return most;
+    for (const UpdateTensor& tensor : tensors) {
+        if (!tensor.file_columns.empty()) most = std::max(most, tensor.count);
+    }
+    return most;
+}
+
 /// 1 - beta^u in fp64, rounded once: Adam's bias correction.
 float bias_correction(double beta, int64_t update) {
     return static_cast<float>(1.0 - power_int_fixed(beta, static_cast<unsigned long long>(update)));
@@ -68,7 +78,8 @@ Update::Update(const OptimizerSpec& spec, std::vector<UpdateTensor> tensors, int
       kind_(kind_of(spec.name)),
       tensors_(std::move(tensors)),
       flat_elements_(flat_elements),
-      backend_(backend) {
+      backend_(backend),
+      file_order_count_(turned_elements(spec_, tensors_)) {
     if (spec_.decay != "all" && spec_.decay != "weights") {
         fail(ErrorKind::kUsage, "optimizer.decay: \"{}\" is not one of all, weights", spec_.decay);
     }
@@ -80,7 +91,6 @@ Update::Update(const OptimizerSpec& spec, std::vector<UpdateTensor> tensors, int
         for (const UpdateTensor& tensor : tensors_) {
             row_ranges_.emplace_back();
             if (tensor.file_columns.empty()) continue;
-            file_order_count_ = std::max(file_order_count_, tensor.count);
             const auto rows = tensor.count / static_cast<int64_t>(tensor.file_columns.size());
             row_ranges_.back() = backend_.split_items(static_cast<int>(rows));
         }
@@ -88,6 +98,16 @@ Update::Update(const OptimizerSpec& spec, std::vector<UpdateTensor> tensors, int
             file_order_ = backend_.allocate(static_cast<std::size_t>(2 * file_order_count_) * sizeof(float));
         }
     }
+}
+
+UpdateBytes update_bytes(const OptimizerSpec& spec, std::span<const UpdateTensor> tensors, int64_t flat_elements) {
+    constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+    UpdateBytes bytes;
+    for (const char* slot : row_of(kind_of(spec.name)).slots) {
+        if (slot != nullptr) bytes.state += flat_elements * kFloat;
+    }
+    bytes.scratch = 2 * turned_elements(spec, tensors) * kFloat;
+    return bytes;
 }
 
 UpdateResult Update::apply(const float* gradient, float loss_sum, int64_t b, int64_t u, float lr, double lr_double,

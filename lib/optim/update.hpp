@@ -38,6 +38,13 @@ struct UpdateResult {
     std::optional<float> grad_norm;  // when clipping or asked for
 };
 
+/// Bytes on the device that an Update of such tensors holds: optimizer state, and scratch of the gradient's norm.
+struct UpdateBytes {
+    int64_t state = 0;
+    int64_t scratch = 0;
+};
+UpdateBytes update_bytes(const OptimizerSpec& spec, std::span<const UpdateTensor> tensors, int64_t flat_elements);
+
 class Update {
   public:
     /// Throws kUsage for an unknown optimizer or decay. The optimizer's state starts at 0.

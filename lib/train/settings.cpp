@@ -1,5 +1,7 @@
 #include "train/settings.hpp"
 
+#include <algorithm>
+
 namespace lockstep {
 
 int64_t RunPlan::samples_used(int64_t update) const {
@@ -7,6 +9,10 @@ int64_t RunPlan::samples_used(int64_t update) const {
     const int64_t steps = update % steps_per_epoch;
     // Only the last step of an epoch may be short, so the steps of an unfinished epoch are whole.
     return epochs_done * shards.samples_per_epoch() + steps * shards.batch();
+}
+
+int gradient_sums(const RunPlan& plan, ShardRange local) {
+    return std::max(1, static_cast<int>(maximal_nodes(plan.shards.shards(), local).size()));
 }
 
 RunPlan make_run_plan(const Config& config, int64_t samples) {
@@ -28,6 +34,12 @@ ModelSpec model_spec(const Config& config, SampleShape shape, int classes) {
     spec.classes = classes;
     spec.seed = static_cast<uint64_t>(config.seed);
     return spec;
+}
+
+std::vector<UpdateTensor> update_tensors(const ParameterTable& parameters) {
+    std::vector<UpdateTensor> tensors;
+    for (const Parameter& p : parameters.all()) tensors.push_back({p.offset, p.count, p.is_weight(), p.file_columns()});
+    return tensors;
 }
 
 OptimizerSpec optimizer_spec(const Config& config) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "comm/reducer.hpp"
 #include "config/config.hpp"
@@ -26,9 +27,14 @@ struct RunPlan {
     bool ends_epoch(int64_t update) const { return update % steps_per_epoch == 0; }
 };
 
+/// Partial sums of the gradient that a rank with these shards holds: one for each maximal node, and one for the total
+/// where it has none.
+int gradient_sums(const RunPlan& plan, ShardRange local);
+
 RunPlan make_run_plan(const Config& config, int64_t samples);
 
 ModelSpec model_spec(const Config& config, SampleShape shape, int classes);
+std::vector<UpdateTensor> update_tensors(const ParameterTable& parameters);
 OptimizerSpec optimizer_spec(const Config& config);
 ScheduleSpec schedule_spec(const Config& config, const RunPlan& plan);
 LoaderOptions training_loader_options(const Config& config, const RunPlan& plan, ShardRange local,

@@ -11,12 +11,6 @@
 namespace lockstep {
 namespace {
 
-std::vector<UpdateTensor> update_tensors(const ParameterTable& parameters) {
-    std::vector<UpdateTensor> tensors;
-    for (const Parameter& p : parameters.all()) tensors.push_back({p.offset, p.count, p.is_weight(), p.file_columns()});
-    return tensors;
-}
-
 Adder device_adder(Backend& backend) {
     return {[](void* device, float* dst, const float* left, const float* right, int64_t n) {
                 auto& on = *static_cast<Backend*>(device);
@@ -52,8 +46,7 @@ StepEngine::StepEngine(Communicator& comm, Backend& backend, const Config& confi
               backend) {
     const int64_t elements = network_.parameters().flat_elements();
     weights_ = backend.allocate(static_cast<std::size_t>(elements) * sizeof(float));
-    const std::size_t most = std::max<std::size_t>(1, maximal_nodes(plan.shards.shards(), local_).size());
-    for (std::size_t i = 0; i < most; ++i) {
+    for (int i = 0; i < gradient_sums(plan, local_); ++i) {
         buffers_.push_back(backend.allocate(static_cast<std::size_t>(kLead + elements) * sizeof(float)));
         partials_.push_back(buffers_.back()->floats());
     }
