@@ -349,7 +349,6 @@ constexpr Key kKeys[] = {
      .field = field<&C::check, &C::Check::trace>(),
      .doc = "hashes of every step, for diff",
      .choices = "off|hash",
-     .later = "hash",
      .effect = KeyEffect::kShared},
 
     {.name = "log.every",

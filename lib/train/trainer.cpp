@@ -14,6 +14,7 @@
 #include "train/model_file.hpp"
 #include "train/start_check.hpp"
 #include "train/step_engine.hpp"
+#include "train/trace.hpp"
 
 namespace lockstep {
 namespace {
@@ -47,6 +48,7 @@ class Run {
     TrainResult execute(const StartingPoint& start, const LoadedConfig& loaded) {
         open(start, loaded);
         agree(comm_, [&] { engine_.restore(start); });
+        start_trace(start);
         // A run that starts from another's checkpoint holds it from then on: killed early, it goes on from there, too.
         if (on_disk() && options_.resume == ResumeMode::kPath) save(start.step);
         int64_t done = start.step;
@@ -104,6 +106,15 @@ class Run {
             warn("{} ranks but batch.shards = {}: {} ranks have nothing to do", comm_.size(), plan_.shards.shards(),
                  comm_.size() - plan_.shards.shards());
         }
+    }
+
+    void start_trace(const StartingPoint& start) {
+        if (config_.check.trace != "hash") return;
+        trace_.emplace(comm_, engine_.backend(), engine_.network().parameters(),
+                       TraceFacts{plan_.shards.shards(), data_.train->shape().elements(), facts_.train_data});
+        trace_->open(on_disk() ? directory_->file("trace.jsonl") : "", start.step,
+                     options_.resume == ResumeMode::kAuto && !start.path.empty(), engine_.weights());
+        engine_.watch(*trace_);
     }
 
     bool eval_due(int64_t u) const {
@@ -214,6 +225,7 @@ class Run {
         progress_.close();
         if (!first()) return;
         result_.metrics = metrics_.text();
+        if (trace_) result_.trace = trace_->text();
         if (!on_disk()) return;
         run_.end = utc_now();
         write_file_atomic(directory_->file("run.json"), run_json(run_));
@@ -228,6 +240,7 @@ class Run {
     RunDirectory* directory_;
     StepEngine engine_;
     std::optional<FaultPlanter> fault_;
+    std::optional<Trace> trace_;  // last of the engine's watchers: it sees what the others did
     Progress progress_;
     MetricsLog metrics_;  // of rank 0
     EventsLog events_;    // of rank 0

@@ -42,6 +42,7 @@ struct TrainResult {
     std::optional<EvalResult> evaluation;
     // In memory only (options.out empty), rank 0:
     std::string metrics;
+    std::string trace;  // with check.trace
     std::vector<std::byte> model;
 };
 

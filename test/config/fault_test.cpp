@@ -86,7 +86,6 @@ TEST_CASE("an unknown choice lists the choices, a known one whose feature is mis
         {"[batch]\nmicro = 4", "1.toml:4:1: batch.micro = 4 is not built yet; it can be 0"},
         {"data.validation = 0.1", "1.toml:3:6: data.validation = 0.1 is not built yet; it can be 0.0"},
         {"[check]\nreplicas_every = 0", "1.toml:4:1: check.replicas_every = 0 is not built yet; it can be 100"},
-        {"[check]\ntrace = \"hash\"", "1.toml:4:1: check.trace = \"hash\" is not built yet; it can be off"},
         {"[checkpoint]\nbest = \"accuracy\"",
          "1.toml:4:1: checkpoint.best = \"accuracy\" is not built yet; it can be \"\""},
         {"[model]\nweights = \"/w\"", "1.toml:4:1: model.weights = \"/w\" is not built yet; it can be \"\""},

@@ -95,7 +95,7 @@ refused 2 "samples" -- train -c small.toml --set batch.last=drop --set batch.siz
 refused 2 "none.toml: cannot be read: No such file or directory" -- train -c none.toml --out no
 # What is not built, or never will be on CPUs, is refused rather than ignored.
 for setting in device.backend=cuda device.arithmetic=vendor device.precision=bf16 batch.micro=4 model.name=resnet20 optimizer.name=lars \
-    schedule.name=poly data.format=csv data.validation=0.1 checkpoint.best=accuracy check.trace=hash; do
+    schedule.name=poly data.format=csv data.validation=0.1 checkpoint.best=accuracy; do
     refused_as 0 2 "not built yet" -- train -c small.toml --out no --set "$setting"
 done
 refused_as 3 2 "--set device.backend=cuda: device.backend = \"cuda\" is not built yet" -- train -c small.toml --out no --set device.backend=cuda
