@@ -343,7 +343,6 @@ constexpr Key kKeys[] = {
      .doc = "steps between comparisons of all ranks' weights; 0: only before checkpoints",
      .unit = "steps",
      .range = kCountOrZero,
-     .later = "*",
      .effect = KeyEffect::kShared},
     {.name = "check.trace",
      .field = field<&C::check, &C::Check::trace>(),

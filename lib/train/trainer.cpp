@@ -12,6 +12,7 @@
 #include "train/evaluator.hpp"
 #include "train/events.hpp"
 #include "train/model_file.hpp"
+#include "train/replica_check.hpp"
 #include "train/start_check.hpp"
 #include "train/step_engine.hpp"
 #include "train/trace.hpp"
@@ -37,6 +38,8 @@ class Run {
           facts_(facts),
           directory_(directory),
           engine_(comm, *device.backend, config, plan, *data.train, options),
+          replicas_(comm, engine_.backend(), engine_.network().parameters(), engine_.weights(),
+                    engine_.update().slots()),
           progress_(options.progress) {
         if (!options.fault) return;
         check_fault(*options.fault, comm.size(), plan.total_steps, "planted fault");
@@ -48,6 +51,7 @@ class Run {
     TrainResult execute(const StartingPoint& start, const LoadedConfig& loaded) {
         open(start, loaded);
         agree(comm_, [&] { engine_.restore(start); });
+        if (options_.on_engine) options_.on_engine(engine_);
         start_trace(start);
         // A run that starts from another's checkpoint holds it from then on: killed early, it goes on from there, too.
         if (on_disk() && options_.resume == ResumeMode::kPath) save(start.step);
@@ -73,6 +77,7 @@ class Run {
 
     void open(const StartingPoint& start, const LoadedConfig& loaded) {
         first_step_ = start.step;
+        last_passed_ = start.path;
         const std::vector<std::string> hosts = comm_.all_gather(host_name());
         const std::vector<std::string> devices = comm_.all_gather(engine_.backend().name());
         log_verbose(
@@ -128,9 +133,16 @@ class Run {
                (c.every_steps > 0 && u % c.every_steps == 0);
     }
 
+    bool replicas_due(int64_t u) const {
+        return config_.check.replicas_every > 0 && u % config_.check.replicas_every == 0;
+    }
+
     void after_step(const StepOutcome& outcome) {
         const int64_t u = outcome.at.update;
         const bool last = u == plan_.total_steps;
+        const bool stop = outcome.stop_agreed && !last;
+        const bool saves = on_disk() && (last || stop || checkpoint_due(u));
+        if (!saves && replicas_due(u)) check_replicas(u, false);
         const bool due = u % config_.log.every == 0;
         if (first()) {
             metrics_.begin_step();
@@ -138,8 +150,7 @@ class Run {
             if (due || last || plan_.ends_epoch(u)) show(outcome);
         }
         if (data_.test && (eval_due(u) || last)) evaluate_now(u, eval_due(u));
-        const bool stop = outcome.stop_agreed && !last;
-        if (on_disk() && (last || stop || checkpoint_due(u))) save(u);
+        if (saves) save(u);
         if (!stop) return;
         result_.stopped = true;
         if (first()) events_.append("stop", {{"step", u}, {"checkpoint", result_.checkpoint}});
@@ -182,7 +193,14 @@ class Run {
         progress_.line(eval_text(result));
     }
 
+    /// Throws on all ranks where they differ. What is saved comes right after it.
+    void check_replicas(int64_t u, bool state) {
+        replicas_.require_equal(u, state, events_, last_passed_);
+        checked_step_ = u;
+    }
+
     void save(int64_t u) {
+        check_replicas(u, true);
         agree_on_first(comm_, [&] {
             const ParameterTable& parameters = engine_.network().parameters();
             std::vector<std::vector<float>> host = engine_.host_slots();
@@ -201,11 +219,13 @@ class Run {
             checkpoint.model = model_file(parameters, engine_.host_weights().data(), config_.model.name);
             checkpoint.optimizer = optimizer_file(parameters, slots);
             result_.checkpoint = write_checkpoint(directory_->checkpoints(), checkpoint, config_.checkpoint.keep);
+            last_passed_ = result_.checkpoint;
             events_.append("checkpoint", {{"step", u}, {"path", result_.checkpoint}});
         });
     }
 
     void finish(int64_t steps) {
+        if (checked_step_ != steps) check_replicas(steps, false);
         agree_on_first(comm_, [&] {
             const ParameterTable& parameters = engine_.network().parameters();
             const std::vector<float> weights = engine_.host_weights();
@@ -239,6 +259,7 @@ class Run {
     const StartFacts& facts_;
     RunDirectory* directory_;
     StepEngine engine_;
+    ReplicaCheck replicas_;
     std::optional<FaultPlanter> fault_;
     std::optional<Trace> trace_;  // last of the engine's watchers: it sees what the others did
     Progress progress_;
@@ -249,6 +270,8 @@ class Run {
     Clock::time_point begin_ = Clock::now();
     double training_s_ = 0;  // in steps, without evaluation and saving
     int64_t first_step_ = 0;
+    int64_t checked_step_ = -1;  // after which the ranks were last found equal
+    std::string last_passed_;    // of rank 0: the checkpoint to go on from, should they differ
     // Since the last line of progress:
     int64_t window_step_ = 0;
     double window_s_ = 0;

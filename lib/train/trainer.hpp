@@ -20,6 +20,8 @@
 
 namespace lockstep {
 
+class StepEngine;
+
 struct TrainOptions {
     std::string out;  // run directory; "" = everything stays in memory (tests, and worlds inside a process)
     ResumeMode resume = ResumeMode::kNever;
@@ -29,6 +31,8 @@ struct TrainOptions {
     std::function<bool()> stop_requested;  // read between steps; empty = never
     /// Replaces the reducer (tests that break the promise on purpose).
     std::function<std::unique_ptr<Reducer>(Communicator&, int shards, ReduceLayout, Adder)> make_reducer;
+    /// Called once the weights are there: tests that watch steps, or change what lies in memory.
+    std::function<void(StepEngine&)> on_engine;
     std::optional<Fault> fault;  // planted on purpose, to see that a check finds it
     bool check_start = true;     // tests that give ranks unequal configs on purpose switch it off
 };

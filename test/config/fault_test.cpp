@@ -85,7 +85,6 @@ TEST_CASE("an unknown choice lists the choices, a known one whose feature is mis
         {"[model]\nflavor = \"tf\"", "1.toml:4:1: model.flavor = \"tf\" is not built yet; it can be lockstep"},
         {"[batch]\nmicro = 4", "1.toml:4:1: batch.micro = 4 is not built yet; it can be 0"},
         {"data.validation = 0.1", "1.toml:3:6: data.validation = 0.1 is not built yet; it can be 0.0"},
-        {"[check]\nreplicas_every = 0", "1.toml:4:1: check.replicas_every = 0 is not built yet; it can be 100"},
         {"[checkpoint]\nbest = \"accuracy\"",
          "1.toml:4:1: checkpoint.best = \"accuracy\" is not built yet; it can be \"\""},
         {"[model]\nweights = \"/w\"", "1.toml:4:1: model.weights = \"/w\" is not built yet; it can be \"\""},
@@ -97,8 +96,7 @@ TEST_CASE("an unknown choice lists the choices, a known one whose feature is mis
 }
 
 TEST_CASE("what is not built yet may be overridden, and is legal at its default") {
-    CHECK(faults({{kLeast +
-                   "device.backend = \"cuda\"\nbatch.micro = 0\ncheck.replicas_every = 100\ncheck.trace = \"off\""},
+    CHECK(faults({{kLeast + "device.backend = \"cuda\"\nbatch.micro = 0\ncheck.trace = \"off\""},
                   {},
                   {"device.backend=cpu"}})
               .empty());

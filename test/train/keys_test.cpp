@@ -116,6 +116,7 @@ std::map<std::string, std::vector<Value>> harmless_values(const TempFolder& fold
         {"checkpoint.keep", {int64_t{1}, int64_t{9}}},
         {"eval.every_epochs", {int64_t{0}, int64_t{2}}},
         {"eval.every_steps", {int64_t{1}, int64_t{5}}},
+        {"check.replicas_every", {int64_t{0}, int64_t{1}, int64_t{7}}},
         {"check.trace", {std::string("hash")}},
         {"log.every", {int64_t{1}, int64_t{7}, int64_t{1000}}},
         {"log.grad_norm", {true}},
