@@ -47,8 +47,9 @@ HWY_NOINLINE void run_tile(const GemmClass& cls, int64_t channels, const float* 
 
 using RunTile = void (*)(const GemmClass&, int64_t, const float*, const int32_t*, const float*, const GemmOutput&,
                          float*, const int32_t*);
-constexpr RunTile kRunTile[] = {nullptr,     run_tile<1>, run_tile<2>, run_tile<3>, run_tile<4>,
-                                run_tile<5>, run_tile<6>, run_tile<7>, run_tile<8>};
+constexpr RunTile kRunTile[] = {nullptr,      run_tile<1>,  run_tile<2>, run_tile<3>, run_tile<4>,
+                                run_tile<5>,  run_tile<6>,  run_tile<7>, run_tile<8>, run_tile<9>,
+                                run_tile<10>, run_tile<11>, run_tile<12>};
 
 void run(const GemmPlan& plan, int64_t channels, const float* a, const float* w, const GemmOutput& out,
          IndexRange tiles) {

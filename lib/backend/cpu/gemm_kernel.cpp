@@ -14,8 +14,11 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep::HWY_NAMESPACE {
 namespace {
 
-// 16 accumulators where there are 32 registers, 12 where there are 16.
-constexpr int kTileRows = kLanes == 8 ? 6 : 8;
+// 24 sums where there are 32 registers, 12 where there are 16: 6 rows of a whole panel, and twice as many rows where
+// the columns fill no more than half of one. Each term costs a load for every row and every vector of columns, so a
+// wide tile of few rows waits for its loads the least.
+constexpr int kPanelVectors = kLanes == 8 ? 2 : 4;
+constexpr GemmTileRows kTileRows{kLanes, 6, kLanes == 8 ? 6 : 12};
 
 // One tile of one block: what changes from call to call.
 struct TileInput {
@@ -47,7 +50,7 @@ HWY_INLINE void accumulate(FloatVec (&acc)[R][NV], const float* const (&rows)[R]
         const int64_t at = a_at(k);
         FloatVec bv[NV];
         LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) bv[v] =
-            hn::LoadU(d, b + (v / 2) * panel_stride + (v % 2) * kLanes);
+            hn::LoadU(d, b + (v / kPanelVectors) * panel_stride + (v % kPanelVectors) * kLanes);
         LOCKSTEP_UNROLL for (int r = 0; r < R; ++r) {
             const FloatVec x = hn::Set(d, rows[r][at]);
             LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) acc[r][v] = fma(x, bv[v], acc[r][v]);
@@ -55,16 +58,17 @@ HWY_INLINE void accumulate(FloatVec (&acc)[R][NV], const float* const (&rows)[R]
     }
 }
 
-// Columns beyond 2 vectors belong to the next panel (NV = 4 spans two whole panels).
+// NV may span two whole panels.
 template <int R, int NV>
 HWY_INLINE void run_tile(const TileInput& in, const TileOutput& out) {
     const FloatTag d;
     const FloatVec zero = hn::Zero(d);
     FloatVec acc[R][NV];
     LOCKSTEP_UNROLL for (int r = 0; r < R; ++r) {
-        hwy::Prefetch(out.c + out.c_rows[r]);
-        if (NV > 1) hwy::Prefetch(out.c + out.c_rows[r] + (NV - 1) * kLanes);
-        LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) acc[r][v] = zero;
+        LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) {
+            if (v * kLanes % 16 == 0 || v == NV - 1) hwy::Prefetch(out.c + out.c_rows[r] + v * kLanes);
+            acc[r][v] = zero;
+        }
     }
     const float* rows[R];
     if (in.offsets != nullptr) {
@@ -122,8 +126,8 @@ HWY_NOINLINE void run_rows(const GemmPlan& plan, TileInput in, TileOutput out, c
         out.columns = plan.n - static_cast<int>(p) * width;
     };
     int64_t p = panels.begin;
-    if constexpr (R <= 4) {  // few rows: two panels at a time, or too few chains would be under way to hide the fma's
-                             // latency
+    if constexpr (kPanelVectors == 2 && R <= 4) {  // few rows: two panels at a time, or too few chains would be under
+                                                   // way to hide the fma's latency
         for (; width == 2 * kLanes && p + 2 <= panels.end && (p + 2) * width <= plan.n; p += 2) {
             go_to(p);
             run_tile<R, 4>(in, out);
@@ -131,6 +135,16 @@ HWY_NOINLINE void run_rows(const GemmPlan& plan, TileInput in, TileOutput out, c
     }
     for (; p < panels.end; ++p) {
         go_to(p);
+        if constexpr (kPanelVectors == 4 && R <= 6) {
+            if (out.columns > 3 * kLanes) {
+                run_tile<R, 4>(in, out);
+                continue;
+            }
+            if (out.columns > 2 * kLanes) {
+                run_tile<R, 3>(in, out);
+                continue;
+            }
+        }
         if (out.columns > kLanes) {
             run_tile<R, 2>(in, out);
         } else {
@@ -140,11 +154,19 @@ HWY_NOINLINE void run_rows(const GemmPlan& plan, TileInput in, TileOutput out, c
 }
 
 using RunRows = void (*)(const GemmPlan&, TileInput, TileOutput, const GemmPanels&, int, IndexRange);
-constexpr RunRows kRunRows[] = {nullptr,     run_rows<1>, run_rows<2>, run_rows<3>, run_rows<4>,
-                                run_rows<5>, run_rows<6>, run_rows<7>, run_rows<8>};
+constexpr RunRows kRunRows[] = {
+    nullptr,     run_rows<1>, run_rows<2>, run_rows<3>,  run_rows<4>,  run_rows<5>, run_rows<6>,
+#if HWY_TARGET != HWY_AVX2
+    run_rows<7>, run_rows<8>, run_rows<9>, run_rows<10>, run_rows<11>, run_rows<12>
+#endif
+};
+
+int panel_width(int n) {
+    return kLanes * (n <= kLanes ? 1 : n <= 2 * kLanes ? 2 : kPanelVectors);
+}
 
 void run(const GemmPlan& plan, const float* a, const GemmPanels& b, const GemmOutput& output, const GemmRange& range) {
-    const int width = plan.n <= kLanes ? kLanes : 2 * kLanes;
+    const int width = panel_width(plan.n);
     const auto per_group = static_cast<int64_t>(plan.full.tiles.size());
     int64_t group = per_group > 0 ? std::min(range.tiles.begin / per_group, plan.full_groups) : 0;
     int64_t at = range.tiles.begin - group * per_group;
@@ -185,7 +207,7 @@ void run(const GemmPlan& plan, const float* a, const GemmPanels& b, const GemmOu
 
 }  // namespace
 
-constexpr GemmKernels kGemmKernels{kLanes, kTileRows, &run};
+constexpr GemmKernels kGemmKernels{&panel_width, kTileRows, &run};
 
 }  // namespace lockstep::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

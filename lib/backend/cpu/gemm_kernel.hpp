@@ -34,9 +34,8 @@ struct GemmRange {
 };
 
 struct GemmKernels {
-    int lanes = 0;
-    int tile_rows = 0;  // most rows of a tile
-    int panel_width(int n) const { return n <= lanes ? lanes : 2 * lanes; }
+    int (*panel_width)(int n) = nullptr;  // for n columns in all
+    GemmTileRows tile_rows;
     int panels(int n) const { return (n + panel_width(n) - 1) / panel_width(n); }
 
     /// For each tile, for each block, for each panel of the range. A block needs those before it to have been run.

@@ -162,7 +162,8 @@ GemmGroup conv_group(const ConvExtents& e, const Axis& rows, const Axis& columns
 }
 
 GemmPlan conv_plan(const ConvExtents& e, const Axis& rows, const Axis& columns, int samples, int64_t k, int n,
-                   int tile_rows, int most_samples) {
+                   GemmTileRows most_rows, int most_samples) {
+    const int tile_rows = most_rows.of(n);
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
     if (e.read.elements() > kMost / 2 || e.written.elements() > kMost / 2 || k > kMost / 2) {
         fail(ErrorKind::kUsage, "convolution: a sample of {} x {} x {} is too large (at most 2^30 elements)",
@@ -205,7 +206,8 @@ GemmGroup dense_group(int rows, int64_t lda, int64_t ldc, int tile_rows) {
 
 }  // namespace
 
-GemmPlan plan_dense_gemm(int rows, int k, int n, int64_t lda, int64_t ldc, int tile_rows) {
+GemmPlan plan_dense_gemm(int rows, int k, int n, int64_t lda, int64_t ldc, GemmTileRows most_rows) {
+    const int tile_rows = most_rows.of(n);
     GemmPlan plan = start_plan(k, n);
     const GemmSegment all{0, 0, k};
     plan.classes.push_back(make_class({&all, 1}, plan));
@@ -231,7 +233,7 @@ int samples_in_cache(const SampleShape& shape) {
     return static_cast<int>(std::max<int64_t>(1, kGroupBytes / bytes));
 }
 
-GemmPlan plan_conv_forward(const ConvShape& shape, int rows, bool bordered, int tile_rows, int most_samples) {
+GemmPlan plan_conv_forward(const ConvShape& shape, int rows, bool bordered, GemmTileRows tile_rows, int most_samples) {
     const SampleShape read = bordered ? bordered_in(shape) : shape.in;
     const int group_in = shape.in.channels / shape.groups;
     const Axis vertical = forward_axis(shape.out_h(), read.height, shape.kernel_h, shape.stride_h, shape.dilation_h,
@@ -243,7 +245,7 @@ GemmPlan plan_conv_forward(const ConvShape& shape, int rows, bool bordered, int 
                      most_samples);
 }
 
-GemmPlan plan_conv_backward_data(const ConvShape& shape, int rows, int tile_rows) {
+GemmPlan plan_conv_backward_data(const ConvShape& shape, int rows, GemmTileRows tile_rows) {
     const int group_out = shape.out_channels / shape.groups;
     const Axis vertical =
         backward_axis(shape.out_h(), shape.in.height, shape.kernel_h, shape.stride_h, shape.dilation_h, shape.pad_top);

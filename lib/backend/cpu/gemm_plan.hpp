@@ -41,6 +41,14 @@ struct GemmGroup {
     std::vector<GemmTile> tiles;
 };
 
+/// Most rows of a register tile: fewer where the columns fill more than two vectors.
+struct GemmTileRows {
+    int lanes = 0;
+    int wide = 0;
+    int narrow = 0;
+    int of(int n) const { return n > 2 * lanes ? wide : narrow; }
+};
+
 struct GemmPlan {
     int k = 0;       // length of the index, absent terms counted
     int n = 0;       // columns
@@ -57,17 +65,17 @@ struct GemmPlan {
     }
 };
 
-/// rows x k times k x n, A's rows `lda` and C's rows `ldc` apart. `tile_rows`: most rows of a register tile.
-GemmPlan plan_dense_gemm(int rows, int k, int n, int64_t lda, int64_t ldc, int tile_rows);
+/// rows x k times k x n, A's rows `lda` and C's rows `ldc` apart.
+GemmPlan plan_dense_gemm(int rows, int k, int n, int64_t lda, int64_t ldc, GemmTileRows tile_rows);
 
 /// One group of channels of a convolution of `rows` samples; A starts at the group's first input channel, C at its
 /// first output channel. k is (kh, kw, c_in). `bordered`: A is a copy of the image with its padding as zeros, so that
 /// every tap exists; its extent is bordered_in(shape). `most_samples`: of a group. Throws kUsage where a sample has
 /// more than 2^30 elements.
-GemmPlan plan_conv_forward(const ConvShape& shape, int rows, bool bordered, int tile_rows, int most_samples);
+GemmPlan plan_conv_forward(const ConvShape& shape, int rows, bool bordered, GemmTileRows tile_rows, int most_samples);
 
 /// The same for its data gradient: A is dy, C is dx, k is (KH-1-kh, KW-1-kw, c_out).
-GemmPlan plan_conv_backward_data(const ConvShape& shape, int rows, int tile_rows);
+GemmPlan plan_conv_backward_data(const ConvShape& shape, int rows, GemmTileRows tile_rows);
 
 /// The image with its border.
 SampleShape bordered_in(const ConvShape& shape);
