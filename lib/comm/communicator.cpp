@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
 #include <thread>
 
 #include "comm/patience.hpp"
@@ -66,10 +69,98 @@ void Communicator::nap(double seconds) {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-void Communicator::announce_wait(int /*peer*/, bool /*first*/) {}
+void Communicator::send_news(int /*to*/, const News& /*news*/) {}
 
-int Communicator::announced_wait(int /*rank*/) {
-    return kSilent;
+void Communicator::collect_news() {}
+
+Watch& Communicator::watch() {
+    if (!watch_) watch_.emplace(rank(), size());
+    return *watch_;
+}
+
+void Communicator::tell_all(const News& news) {
+    for (int to = 0; to < size(); ++to) {
+        if (to != rank()) send_news(to, news);
+    }
+}
+
+void Communicator::begin_work() {
+    if (&job() == this) speak_later();
+}
+
+void Communicator::speak_later() {
+    next_word_ = Watch::Clock::now() +
+                 std::chrono::duration_cast<Watch::Clock::duration>(std::chrono::duration<double>(timeout_s_ / 8));
+}
+
+void Communicator::still_working() {
+    if (&job() != this) return job().still_working();
+    if (timeout_s_ <= 0 || Watch::Clock::now() < next_word_) return;
+    speak_later();
+    tell_all({News::Kind::kWorks});
+    collect_news();
+}
+
+void Communicator::work_aside(FunctionRef<void()> work) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+    std::exception_ptr failure;
+    begin_work();
+    std::thread worker([&] {
+        std::exception_ptr caught;
+        try {
+            work();
+        } catch (...) {
+            caught = std::current_exception();
+        }
+        const std::lock_guard lock(mutex);
+        failure = caught;
+        done = true;
+        changed.notify_all();
+    });
+    const double timeout = job().timeout_s_;
+    const std::chrono::duration<double> pause(timeout > 0 ? std::min(timeout / 16, 1.0) : 1.0);
+    std::unique_lock lock(mutex);
+    while (!changed.wait_for(lock, pause, [&] { return done; })) {
+        lock.unlock();
+        still_working();
+        lock.lock();
+    }
+    lock.unlock();
+    worker.join();
+    if (failure) std::rethrow_exception(failure);
+}
+
+Failures Communicator::announce_failure() {
+    constexpr std::chrono::milliseconds kMoment{300};  // the others look around every 20 ms
+    if (&job() != this) return job().announce_failure();
+    if (failures_) return *failures_;
+    failures_.emplace();  // also where telling fails
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const double time = std::chrono::duration<double>(now).count();
+    watch().fail(rank(), time);
+    tell_all({News::Kind::kFails, -1, time});
+    for (const auto end = Watch::Clock::now() + kMoment; size() > 1 && Watch::Clock::now() < end;) {
+        collect_news();
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    failures_ = watch().failures();
+    return *failures_;
+}
+
+void Communicator::tell_pace(double seconds) {
+    const News news{News::Kind::kPace, -1, seconds};
+    if (rank() == 0) {
+        watch().hear(0, news, Watch::Clock::now());
+    } else {
+        send_news(0, news);
+    }
+}
+
+std::vector<double> Communicator::take_paces() {
+    collect_news();
+    return watch().take_paces();
 }
 
 }  // namespace lockstep

@@ -1,13 +1,17 @@
-// What ranks say to each other. Three implementations: MPI, threads of one process (tests, larger worlds), and one rank.
-// The same code path serves all of them. All calls come from one thread of a rank (MPI_THREAD_FUNNELED).
+// What ranks say to each other. Three implementations: MPI, threads of one process (tests, larger worlds), and one
+// rank. The same code path serves all of them. All calls come from one thread of a rank (MPI_THREAD_FUNNELED).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "comm/watch.hpp"
+#include "core/function_ref.hpp"
 
 namespace lockstep {
 
@@ -43,7 +47,7 @@ class Communicator {
 
     // Collectives on small things (start, stop, checks). Built on point to point unless an implementation has better.
     virtual void barrier() = 0;
-    virtual void broadcast(int root, std::vector<std::byte>& bytes) = 0;           // resized on the others
+    virtual void broadcast(int root, std::vector<std::byte>& bytes) = 0;  // resized on the others
     virtual std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) = 0;  // one per rank
     /// fp32 sum in the order of the transport: `reduce.algorithm = "native"` alone uses it.
     virtual void all_reduce_native(std::span<float> values) = 0;
@@ -56,21 +60,46 @@ class Communicator {
     std::vector<std::string> all_gather(const std::string& text);
     std::string broadcast(int root, const std::string& text);
 
+    /// The whole job's communicator and a rank's number in it, where this one is only a part of the job. Deadlines and
+    /// news are the job's.
+    virtual Communicator& job() { return *this; }
+    virtual int job_rank(int rank) const { return rank; }
+
+    /// Work begins that may be long. Called between its pieces, still_working() tells the others now and then, from an
+    /// eighth of the deadline on, that this rank is at work: whoever waits for it goes on waiting. Nearly always both
+    /// are a look at the clock, and nobody is told anything. A part of a job speaks at any time: the rest of the job
+    /// does not see its steps.
+    void begin_work();
+    void still_working();
+    /// Runs long `work`, which makes no call here, on another thread, while this one says that the rank is at work.
+    void work_aside(FunctionRef<void()> work);
+    /// Tells the others that this rank fails, so that they stop waiting, and hears for a moment who else does. To be
+    /// called before the memory goes that messages under way point to. Once: later calls tell what was heard then.
+    Failures announce_failure();
+    /// How long this rank's own work takes a step lately; rank 0 hears it of all (in order of ranks, 0 = not told).
+    void tell_pace(double seconds);
+    std::vector<double> take_paces();
+
   protected:
     friend class Patience;
     /// CPUs that the ranks of this host have together: with fewer than ranks, nobody should spin.
     virtual int local_cpus() const;
     /// Gives the core away for about that long; may return as soon as something arrives.
     virtual void nap(double seconds);
-    /// Tells all ranks that this one is alive and waits for `peer` (-1: for some rank), so that they can name the silent one
-    /// and not the one next to them. Called now and then late in a long wait; `first` forgets what was heard before.
-    virtual void announce_wait(int peer, bool first);
-    /// What `rank` announced since: the rank it waits for, -1 for some rank, or kSilent.
-    virtual int announced_wait(int rank);
-    static constexpr int kSilent = -2;
+    /// Short news outside the order of messages. Never waits; a rank that takes none may miss some.
+    virtual void send_news(int to, const News& news);
+    /// Gives what has arrived to watch().
+    virtual void collect_news();
+    Watch& watch();
 
   private:
+    void tell_all(const News& news);
+    void speak_later();
+
     double timeout_s_ = 120;
+    std::optional<Watch> watch_;
+    std::optional<Failures> failures_;  // of announce_failure
+    Watch::Clock::time_point next_word_{};
 };
 
 /// One rank, no MPI.

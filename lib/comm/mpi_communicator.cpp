@@ -9,16 +9,21 @@
 #include <array>
 #include <climits>
 #include <cstdlib>
-#include <deque>
 #include <exception>
 
 #include "comm/patience.hpp"
 #include "comm/peer_collectives.hpp"
+#include "comm/world_end.hpp"
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 
 namespace lockstep {
 namespace {
+
+// Nothing of the config is known yet; a large job on a slow file system may take a minute or two.
+constexpr double kInitS = 600;
+// What the launcher is given to end this process after MPI_Abort.
+constexpr double kAbortS = 3;
 
 std::string text_of(int code) {
     std::array<char, MPI_MAX_ERROR_STRING> text{};
@@ -87,12 +92,13 @@ class MpiCommunicator final : public PeerCommunicator {
         check(MPI_Initialized(&initialized), "MPI_Initialized");
         if (initialized == 0) {
             int provided = 0;
+            const EndGuard guard(kInitS, "MPI_Init does not end: a rank or a host does not answer");
             check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
             finalizes_ = true;
         }
         check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         check(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
-        check(MPI_Comm_dup(MPI_COMM_WORLD, &announcements_), "MPI_Comm_dup");
+        check(MPI_Comm_dup(MPI_COMM_WORLD, &news_), "MPI_Comm_dup");
         check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
         check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
         MPI_Comm host = MPI_COMM_NULL;
@@ -101,16 +107,24 @@ class MpiCommunicator final : public PeerCommunicator {
         check(MPI_Comm_size(host, &local_size_), "MPI_Comm_size");
         local_cpus_ = cpus_together(host);
         MPI_Comm_free(&host);
-        heard_.assign(static_cast<std::size_t>(size_), kSilent);
+        told_.resize(static_cast<std::size_t>(size_));
     }
 
     // While unwinding the others may be anywhere: MPI_Finalize would wait for them, and hide the error from people.
     ~MpiCommunicator() override {
         if (std::uncaught_exceptions() > unwinding_) return;
-        hear();
-        MPI_Comm_free(&announcements_);
+        collect_news();
+        for (auto& pair : told_) {
+            for (Told& told : pair) {
+                if (told.request != MPI_REQUEST_NULL) MPI_Request_free(&told.request);
+            }
+        }
+        MPI_Comm_free(&news_);
         MPI_Comm_free(&comm_);
-        if (finalizes_) MPI_Finalize();
+        if (!finalizes_) return;
+        const EndGuard guard(timeout() > 0 ? timeout() : kInitS,
+                             fmt::format("rank {}: MPI_Finalize does not end: a rank has not left", rank_));
+        MPI_Finalize();
     }
     MpiCommunicator(const MpiCommunicator&) = delete;
     MpiCommunicator& operator=(const MpiCommunicator&) = delete;
@@ -164,26 +178,34 @@ class MpiCommunicator final : public PeerCommunicator {
     }
 
     [[noreturn]] void abort(int code) override {
+        end_launcher_soon();
+        const EndGuard guard(kAbortS, "");
         MPI_Abort(MPI_COMM_WORLD, code);
         std::_Exit(code);
     }
 
   protected:
     int local_cpus() const override { return local_cpus_; }
-    void announce_wait(int peer, bool first) override {
-        hear();
-        if (first) std::fill(heard_.begin(), heard_.end(), kSilent);
-        const int* told = &told_.emplace_back(peer);
-        for (int rank = 0; rank < size_; ++rank) {
-            if (rank == rank_) continue;
-            MPI_Request handle = MPI_REQUEST_NULL;
-            check(MPI_Isend(told, 1, MPI_INT, rank, 0, announcements_, &handle), "sending to", rank);
-            MPI_Request_free(&handle);  // nobody has to listen
-        }
+    // To each rank one of a kind at a time: who does not take the last one misses the next.
+    void send_news(int to, const News& news) override {
+        Told& told = told_[static_cast<std::size_t>(to)][news.kind == News::Kind::kFails ? 1 : 0];
+        int done = 0;
+        check(MPI_Test(&told.request, &done, MPI_STATUS_IGNORE), "sending to", to);
+        if (done == 0) return;
+        told.news = news;
+        check(MPI_Isend(&told.news, sizeof(News), MPI_BYTE, to, 0, news_, &told.request), "sending to", to);
     }
-    int announced_wait(int rank) override {
-        hear();
-        return heard_[static_cast<std::size_t>(rank)];
+    void collect_news() override {
+        for (;;) {
+            int arrived = 0;
+            MPI_Status status;
+            check(MPI_Iprobe(MPI_ANY_SOURCE, 0, news_, &arrived, &status), "MPI_Iprobe");
+            if (arrived == 0) return;
+            News news;
+            check(MPI_Recv(&news, sizeof(News), MPI_BYTE, status.MPI_SOURCE, 0, news_, MPI_STATUS_IGNORE),
+                  "receiving from", status.MPI_SOURCE);
+            watch().hear(status.MPI_SOURCE, news, Watch::Clock::now());
+        }
     }
 
   private:
@@ -197,30 +219,22 @@ class MpiCommunicator final : public PeerCommunicator {
         return request;
     }
 
-    void hear() {
-        for (;;) {
-            int there = 0;
-            MPI_Status status;
-            check(MPI_Iprobe(MPI_ANY_SOURCE, 0, announcements_, &there, &status), "MPI_Iprobe");
-            if (there == 0) return;
-            int& heard = heard_[static_cast<std::size_t>(status.MPI_SOURCE)];
-            check(MPI_Recv(&heard, 1, MPI_INT, status.MPI_SOURCE, 0, announcements_, MPI_STATUS_IGNORE),
-                  "receiving from", status.MPI_SOURCE);
-        }
-    }
+    struct Told {
+        MPI_Request request = MPI_REQUEST_NULL;
+        News news;
+    };
 
     int unwinding_;
     bool finalizes_ = false;
     MPI_Comm comm_ = MPI_COMM_NULL;
-    MPI_Comm announcements_ = MPI_COMM_NULL;
+    MPI_Comm news_ = MPI_COMM_NULL;
     int rank_ = 0;
     int size_ = 1;
     int local_rank_ = 0;
     int local_size_ = 1;
     int local_cpus_ = 1;
     std::vector<MpiRequest> slots_;
-    std::deque<int> told_;    // in flight for as long as it takes: never freed
-    std::vector<int> heard_;  // the rank that each rank said to wait for
+    std::vector<std::array<Told, 2>> told_;  // to each rank: news of the day, its failure
 };
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-/// True if a launcher that speaks MPI started this process (OMPI_COMM_WORLD_SIZE, PMIX_RANK or PMI_RANK, read by the caller).
-/// Initialises MPI (thread level funneled). One per process; its destructor finalises, except while unwinding.
+/// True if a launcher that speaks MPI started this process (OMPI_COMM_WORLD_SIZE, PMIX_RANK or PMI_RANK, read by the
+/// caller). Initialises MPI (thread level funneled). One per process; its destructor finalises, except while unwinding.
 std::unique_ptr<Communicator> make_mpi_communicator(int& argc, char**& argv);
 
 }  // namespace lockstep

@@ -2,10 +2,12 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 
 namespace lockstep {
 namespace {
@@ -21,6 +23,9 @@ constexpr Stages kCrowded{0, 200e-6};
 // A yield that takes longer has given the core to somebody with work to do. A nap costs less then: who has slept is
 // served before those who have worked, who has yielded after them.
 constexpr std::chrono::microseconds kSlice{100};
+
+// How soon a waiting rank notices that another one has failed.
+constexpr double kLookS = 20e-3;
 
 // The longer the wait, the less a late wake-up matters.
 double nap_length(double waited) {
@@ -41,14 +46,15 @@ std::string list_of(const std::vector<int>& ranks) {
 
 }  // namespace
 
-Patience::Patience(Communicator& comm) : comm_(comm), crowded_(comm.local_size() > comm.local_cpus()) {}
+Patience::Patience(Communicator& comm)
+    : comm_(comm), job_(comm.job()), crowded_(job_.local_size() > job_.local_cpus()) {}
 
 void Patience::pause(int peer) {
     const Clock::time_point now = Clock::now();
     if (!waiting_) {
         waiting_ = true;
         start_ = now;
-        next_announcement_s_ = 0;
+        next_look_s_ = next_announcement_s_ = next_warning_s_ = 0;
     }
     const double waited = std::chrono::duration<double>(now - start_).count();
     const Stages& stages = crowded_ ? kCrowded : kRoomy;
@@ -61,50 +67,52 @@ void Patience::pause(int peer) {
         contested_ = Clock::now() - now > kSlice;
         return;
     }
-    const double timeout = comm_.timeout();
-    if (timeout > 0) {
-        if (waited >= timeout) give_up(peer);
-        // From half the deadline on, every eighth of it.
-        if (waited >= timeout / 2 && waited >= next_announcement_s_) {
-            comm_.announce_wait(peer, next_announcement_s_ == 0);
-            next_announcement_s_ = waited + timeout / 8;
-        }
-    }
-    comm_.nap(nap_length(waited));
+    if (waited >= next_look_s_) look_around(comm_.job_rank(peer), now, waited);
+    job_.nap(nap_length(waited));
 }
 
-// Everybody behind a silent rank runs into the deadline at about the same time. The waits announced meanwhile tell who
-// only waits in turn.
-void Patience::give_up(int peer) {
-    const double timeout = comm_.timeout();
-    if (peer < 0) {
-        std::vector<int> silent;
-        for (int rank = 0; rank < comm_.size(); ++rank) {
-            if (rank != comm_.rank() && comm_.announced_wait(rank) == Communicator::kSilent) silent.push_back(rank);
-        }
-        if (silent.size() == 1) peer = silent.front();
-        if (silent.size() > 1) {
-            fail(ErrorKind::kRuntime, "ranks {} did not answer for {:g} s (device.timeout_s)", list_of(silent),
-                 timeout);
-        }
-        if (silent.empty())
-            fail(ErrorKind::kRuntime, "an all-reduce did not end within {:g} s (device.timeout_s)", timeout);
+// Now and then in a long wait: hears what the others say, tells them who is waited for, and at the deadline judges.
+void Patience::look_around(int peer, Clock::time_point now, double waited) {
+    next_look_s_ = waited + kLookS;
+    job_.collect_news();
+    const int failed = job_.watch().failures().first;
+    if (failed >= 0 && failed != job_.rank()) throw PeerFailed(job_.rank(), failed);
+    const double timeout = job_.timeout();
+    if (timeout <= 0) return;
+    next_look_s_ = waited + std::min(kLookS, timeout / 16);
+    if (waited >= std::max(timeout / 4, next_announcement_s_)) {
+        job_.tell_all({News::Kind::kWaits, peer, waited});
+        next_announcement_s_ = waited + timeout / 8;
     }
-    std::vector<int> chain{peer};
-    for (int next = comm_.announced_wait(peer); next >= 0; next = comm_.announced_wait(chain.back())) {
-        if (next == comm_.rank() || static_cast<int>(chain.size()) >= comm_.size()) {
-            fail(ErrorKind::kRuntime, "rank {} did not answer for {:g} s (device.timeout_s): ranks wait for each other",
-                 peer, timeout);
-        }
-        chain.push_back(next);
+    if (waited >= timeout) judge(peer, now, waited);
+}
+
+void Patience::judge(int peer, Clock::time_point now, double waited) {
+    const double timeout = job_.timeout();
+    const Watch::Verdict verdict = job_.watch().judge(peer, start_, now, timeout);
+    if (!verdict.silent.empty()) {
+        job_.announce_failure();  // while what messages under way point to still exists
+        const bool several = verdict.silent.size() > 1;
+        const std::string told = fmt::format("{} {} did not answer for {:g} s (device.timeout_s)",
+                                             several ? "ranks" : "rank", list_of(verdict.silent), timeout);
+        if (several || verdict.chain.empty()) throw Error(ErrorKind::kRuntime, told);
+        fail(ErrorKind::kRuntime, "{}: rank {} waits for it through rank {}", told, job_.rank(),
+             list_of(verdict.chain));
     }
-    if (chain.size() == 1)
-        fail(ErrorKind::kRuntime, "rank {} did not answer for {:g} s (device.timeout_s)", peer, timeout);
-    const int silent = chain.back();
-    chain.pop_back();
-    fail(ErrorKind::kRuntime,
-         "rank {} did not answer for {:g} s (device.timeout_s): rank {} waits for it through rank {}", silent, timeout,
-         comm_.rank(), list_of(chain));
+    if (verdict.wait_for_each_other) {
+        job_.announce_failure();
+        fail(ErrorKind::kRuntime, "rank {} did not answer for {:g} s (device.timeout_s): ranks wait for each other",
+             peer, timeout);
+    }
+    if (peer < 0 && waited >= 2 * timeout) {
+        job_.announce_failure();
+        fail(ErrorKind::kRuntime, "an all-reduce did not end within {:g} s (twice device.timeout_s)", 2 * timeout);
+    }
+    if (waited < next_warning_s_) return;
+    next_warning_s_ = std::max(next_warning_s_, timeout) * 2;
+    if (verdict.at_work >= 0) {
+        warn("rank {} has been waited for {:.0f} s; it says that it is at work", verdict.at_work, waited);
+    }
 }
 
 }  // namespace lockstep

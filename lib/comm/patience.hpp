@@ -13,20 +13,25 @@ class Patience {
   public:
     explicit Patience(Communicator& comm);
     /// `peer`: whose answer is missing, -1 if that cannot be said. Past the communicator's timeout throws kRuntime
-    /// naming the rank that is silent: the peer, or the one that it says to wait for in turn.
+    /// naming the ranks that are silent: the peer, or the one that it says to wait for in turn. A rank that says that
+    /// it is at work is waited for. Throws PeerFailed as soon as another rank says that it has failed.
     void pause(int peer);
     void restart() { waiting_ = false; }
 
   private:
     using Clock = std::chrono::steady_clock;
-    [[noreturn]] void give_up(int peer);
+    void look_around(int peer, Clock::time_point now, double waited);
+    void judge(int peer, Clock::time_point now, double waited);
 
     Communicator& comm_;
+    Communicator& job_;  // whose deadline and news count
     bool waiting_ = false;
     Clock::time_point start_;
     bool crowded_;            // more ranks than CPUs on this host
     bool contested_ = false;  // somebody else wants this core
+    double next_look_s_ = 0;
     double next_announcement_s_ = 0;
+    double next_warning_s_ = 0;
 };
 
 }  // namespace lockstep

@@ -28,12 +28,11 @@ struct Mailbox {
     std::condition_variable arrival;
     std::vector<Message> arrived;
     std::vector<std::vector<std::byte>> spare;  // memory of messages read, for those to come
+    std::vector<std::pair<int, News>> news;     // and who sent them
 };
 
 struct World {
-    explicit World(int ranks) : size(ranks), mailboxes(static_cast<std::size_t>(ranks)), waits(mailboxes.size()) {
-        for (auto& wait : waits) wait = kNoWait;
-    }
+    explicit World(int ranks) : size(ranks), mailboxes(static_cast<std::size_t>(ranks)) {}
 
     void end() {
         ended = true;
@@ -43,10 +42,8 @@ struct World {
         }
     }
 
-    static constexpr int kNoWait = -2;
     int size;
     std::vector<Mailbox> mailboxes;
-    std::vector<std::atomic<int>> waits;  // announced by each rank
     std::atomic<bool> ended = false;
 };
 
@@ -109,8 +106,16 @@ class ThreadCommunicator final : public PeerCommunicator {
         box_.arrival.wait_for(lock, std::chrono::duration<double>(seconds),
                               [&] { return !box_.arrived.empty() || world_.ended.load(); });
     }
-    void announce_wait(int peer, bool /*first*/) override { own_wait() = peer; }
-    int announced_wait(int rank) override { return world_.waits[static_cast<std::size_t>(rank)]; }
+    void send_news(int to, const News& news) override {
+        Mailbox& box = world_.mailboxes[static_cast<std::size_t>(to)];
+        const std::lock_guard lock(box.mutex);
+        box.news.emplace_back(rank_, news);
+    }
+    void collect_news() override {
+        const std::lock_guard lock(box_.mutex);
+        for (const auto& [from, news] : box_.news) watch().hear(from, news, Watch::Clock::now());
+        box_.news.clear();
+    }
 
   private:
     struct Slot final : Request {
@@ -122,8 +127,6 @@ class ThreadCommunicator final : public PeerCommunicator {
         std::span<std::byte> into;
     };
 
-    std::atomic<int>& own_wait() { return world_.waits[static_cast<std::size_t>(rank_)]; }
-
     Slot& claim(int slot, int peer, const char* what) {
         if (world_.ended) throw WorldEnded(rank_);
         if (peer < 0 || peer >= world_.size || peer == rank_) {
@@ -132,7 +135,6 @@ class ThreadCommunicator final : public PeerCommunicator {
         }
         Slot& request = slots_.at(static_cast<std::size_t>(slot));
         if (!request.done) fail(ErrorKind::kRuntime, "request slot {} is still in use", slot);
-        own_wait() = World::kNoWait;
         return request;
     }
 
@@ -187,6 +189,8 @@ void run_thread_world(int world, FunctionRef<void(Communicator&)> body) {
                 body(comm);
             } catch (const WorldEnded&) {
                 // The rank that failed has the reason.
+            } catch (const PeerFailed&) {
+                shared.end();
             } catch (...) {
                 errors[static_cast<std::size_t>(rank)] = std::current_exception();
                 shared.end();

@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-/// Runs body(communicator) on `world` threads, one a rank, and joins them. When a rank throws, the others' waits throw too, and
-/// the first exception of the lowest rank that failed by itself is rethrown.
+/// Runs body(communicator) on `world` threads, one a rank, and joins them. When a rank throws, the others' waits throw
+/// too, and the first exception of the lowest rank that failed by itself is rethrown.
 void run_thread_world(int world, FunctionRef<void(Communicator&)> body);
 
 }  // namespace lockstep

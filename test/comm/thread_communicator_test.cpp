@@ -1,9 +1,7 @@
-// Ranks as threads: collectives, deadlines, and what happens to the others when one fails.
+// Ranks as threads: collectives, messages, and what happens to the others when one fails.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 
 #include "comm/collective_cases.hpp"
 #include "comm/thread_communicator.hpp"
@@ -72,42 +70,6 @@ TEST_CASE("abort ends the world and says with which code") {
               if (comm.rank() == 2) comm.abort(5);
               comm.barrier();
           }) == "rank 2 ended the world with exit code 5");
-}
-
-TEST_CASE("a rank that does not answer is named, also by those who wait for it through others") {
-    std::vector<std::string> messages(4);
-    std::mutex mutex;
-    std::condition_variable changed;
-    int given_up = 0;
-    run_thread_world(4, [&](Communicator& comm) {
-        comm.set_timeout(1);
-        if (comm.rank() == 3) {  // alive, but silent until the others have given up
-            std::unique_lock lock(mutex);
-            changed.wait(lock, [&] { return given_up == 3; });
-            return;
-        }
-        std::string& message = messages[static_cast<size_t>(comm.rank())];
-        try {
-            comm.all_gather("a ring: rank 0 waits for 3, 1 for 0, 2 for 1");
-        } catch (const Error& error) {
-            message = error.kind() == ErrorKind::kRuntime ? error.what() : "another kind";
-        }
-        const std::lock_guard lock(mutex);
-        ++given_up;
-        changed.notify_all();
-    });
-    CHECK(messages[0] == "rank 3 did not answer for 1 s (device.timeout_s)");
-    CHECK(messages[1] == "rank 3 did not answer for 1 s (device.timeout_s): rank 1 waits for it through rank 0");
-    CHECK(messages[2] == "rank 3 did not answer for 1 s (device.timeout_s): rank 2 waits for it through rank 1, 0");
-}
-
-TEST_CASE("ranks that wait for each other are told so") {
-    const std::string message = message_of(2, [](Communicator& comm) {
-        comm.set_timeout(0.5);
-        std::byte never{};
-        comm.send_recv(Communicator::kNobody, {}, 1 - comm.rank(), {&never, 1});
-    });
-    CHECK_THAT(message, Catch::EndsWith(" did not answer for 0.5 s (device.timeout_s): ranks wait for each other"));
 }
 
 TEST_CASE("a message of another length than expected is refused") {
