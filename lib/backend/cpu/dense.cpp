@@ -50,11 +50,10 @@ class CpuDense final : public Dense {
           elementwise_(elementwise_kernels(context.isa())),
           forward_plan_(plan_dense_gemm(rows_, in, out, in, out, gemm_.tile_rows)),
           backward_plan_(plan_dense_gemm(rows_, out, in, out, in, gemm_.tile_rows)) {
-        const int64_t sample_columns = round_up(rows_, 2 * lanes_.lanes);
-        chunk_ = std::max<int64_t>(
-                     1, kPartialBytes / (std::max<int64_t>(1, sample_columns) * sizeof(float)) / lanes_.tile_rows) *
-                 lanes_.tile_rows;
-        chunk_ = std::min(chunk_, round_up(out_, lanes_.tile_rows));
+        const int64_t sample_columns = round_up(rows_, lanes_.panel_width(rows_)), height = lanes_.tile_rows.of(rows_);
+        chunk_ = std::max<int64_t>(1, kPartialBytes / (std::max<int64_t>(1, sample_columns) * sizeof(float)) / height) *
+                 height;
+        chunk_ = std::min(chunk_, round_up(out_, height));
         context_.reserve_workspace(
             std::max<std::size_t>(kPackScratchBytes, chunk_ * std::max<int64_t>(1, sample_columns) * sizeof(float)));
         const int64_t x_panels = round_up(in_, wgrad_.panel_width) * rows_;
@@ -129,14 +128,14 @@ class CpuDense final : public Dense {
     }
 
     void forward_on_lanes(CpuStream& stream, const float* x, const float* w, const float* bias, float* y) {
-        const int width = 2 * lanes_.lanes;
+        const int width = lanes_.panel_width(rows_);
         const int64_t panels = round_up(rows_, width) / width;
         run_parts(stream, terms(), [&](int part, int parts) {
             const IndexRange k = part_of(in_, part, parts, 64);
             pack_.columns(x, in_, {k, {0, panels}, rows_, width, in_ * width}, packed() + k.begin * width);
         });
         run_parts(stream, terms(), [&](int part, int parts) {
-            const IndexRange outputs = part_of(out_, part, parts, lanes_.tile_rows);
+            const IndexRange outputs = part_of(out_, part, parts, lanes_.tile_rows.of(rows_));
             for (int64_t o = outputs.begin; o < outputs.end; o += chunk_) {
                 lanes_.run(w, in_, out_, {o, std::min(outputs.end, o + chunk_)}, packed(), rows_, bias, relu_, y,
                            scratch(stream, part));

@@ -15,15 +15,25 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep::HWY_NAMESPACE {
 namespace {
 
-constexpr int kTileRows = kLanes == 8 ? 6 : kLanes == 16 ? 12 : 8;
-constexpr int64_t kWidth = 2 * kLanes;
+// As in gemm_kernel: 24 sums where there are 32 registers, 12 where there are 16, and wide tiles where samples fill
+// them.
+constexpr int kPanelVectors = kLanes == 8 ? 2 : 4;
+constexpr GemmTileRows kTileRows{kLanes, 6, kLanes == 8 ? 6 : 12};
+constexpr int64_t kLineFloats = 16;  // of a cache line
+
+int panel_width(int samples) {
+    return kLanes * (samples <= 2 * kLanes ? 2 : kPanelVectors);
+}
 
 struct Tile {
     const float* w;  // the first feature's row, at k = 0
     int64_t in;
-    IndexRange k;    // one block
-    const float* x;  // the panel, at k = 0
-    float* partial;  // [R][kWidth]
+    IndexRange k;       // one block
+    const float* x;     // the panel, at k = 0
+    int64_t width;      // of the panel
+    float* partial;     // [R][width]
+    const float* soon;  // what W the tile after this reads, at k.begin; of it, this panel fetches rows [0, rows_soon)
+    int rows_soon;
     const float* bias;
     bool relu;
     float* y;  // the first sample's first feature
@@ -73,22 +83,27 @@ HWY_INLINE void run_tile(const Tile& t) {
         rows[r] = t.w + r * t.in;
         LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) acc[r][v] = zero;
     }
-    const float* x = t.x + t.k.begin * kWidth;
-    for (int64_t k = t.k.begin; k < t.k.end; ++k, x += kWidth) {
-        FloatVec xv[NV];
-        LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) xv[v] = hn::LoadU(d, x + v * kLanes);
-        LOCKSTEP_UNROLL for (int r = 0; r < R; ++r) {
-            const FloatVec w = hn::Set(d, rows[r][k]);
-            LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) acc[r][v] = fma(w, xv[v], acc[r][v]);
+    const float* x = t.x + t.k.begin * t.width;
+    // Rows of W are too short in a block for the processor to see them coming.
+    const float* soon = t.soon;
+    for (int64_t k = t.k.begin; k < t.k.end; soon += kLineFloats) {
+        for (int r = 0; r < t.rows_soon; ++r) __builtin_prefetch(soon + r * t.in, 0, 2);
+        for (const int64_t end = std::min(t.k.end, k + kLineFloats); k < end; ++k, x += t.width) {
+            FloatVec xv[NV];
+            LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) xv[v] = hn::LoadU(d, x + v * kLanes);
+            LOCKSTEP_UNROLL for (int r = 0; r < R; ++r) {
+                const FloatVec w = hn::Set(d, rows[r][k]);
+                LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) acc[r][v] = fma(w, xv[v], acc[r][v]);
+            }
         }
     }
     if (t.k.begin > 0) {
         LOCKSTEP_UNROLL for (int r = 0; r < R; ++r) LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) acc[r][v] =
-            hn::Add(hn::Load(d, t.partial + r * kWidth + v * kLanes), acc[r][v]);
+            hn::Add(hn::Load(d, t.partial + r * t.width + v * kLanes), acc[r][v]);
     }
     if (t.k.end < t.in) {
         LOCKSTEP_UNROLL for (int r = 0; r < R; ++r) LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v)
-            hn::Store(acc[r][v], d, t.partial + r * kWidth + v * kLanes);
+            hn::Store(acc[r][v], d, t.partial + r * t.width + v * kLanes);
         return;
     }
     LOCKSTEP_UNROLL for (int r = 0; r < R; ++r) LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) {
@@ -100,45 +115,61 @@ HWY_INLINE void run_tile(const Tile& t) {
 }
 
 template <int R>
-HWY_NOINLINE void run_panels(Tile t, int64_t samples) {
-    const int64_t panel_stride = t.in * kWidth, sample_stride = kWidth * t.out;
-    for (int64_t first = 0; first < samples; first += kWidth) {
-        t.samples = samples - first;
-        if (t.samples > kLanes) {
+HWY_NOINLINE void run_panels(Tile t, int64_t samples, int rows_soon) {
+    const int panels = static_cast<int>((samples + t.width - 1) / t.width);
+    const float* const soon = t.soon;
+    for (int p = 0; p < panels; ++p) {
+        const int first_soon = p * rows_soon / panels;
+        t.soon = soon + first_soon * t.in;
+        t.rows_soon = (p + 1) * rows_soon / panels - first_soon;
+        t.samples = samples - p * t.width;
+        if (kPanelVectors == 4 && R <= 6 && t.samples > 3 * kLanes) {
+            run_tile<R, R <= 6 ? kPanelVectors : 2>(t);
+        } else if (kPanelVectors == 4 && R <= 6 && t.samples > 2 * kLanes) {
+            run_tile<R, R <= 6 ? std::min(kPanelVectors, 3) : 2>(t);
+        } else if (t.samples > kLanes) {
             run_tile<R, 2>(t);
         } else {
             run_tile<R, 1>(t);
         }
-        t.x += panel_stride;
-        t.y += sample_stride;
-        t.partial += R * kWidth;
+        t.x += t.in * t.width;
+        t.y += t.width * t.out;
+        t.partial += R * t.width;
     }
 }
 
-using RunPanels = void (*)(Tile, int64_t);
-constexpr RunPanels kRunPanels[] = {nullptr,        run_panels<1>,  run_panels<2>, run_panels<3>, run_panels<4>,
-                                    run_panels<5>,  run_panels<6>,  run_panels<7>, run_panels<8>, run_panels<9>,
-                                    run_panels<10>, run_panels<11>, run_panels<12>};
+using RunPanels = void (*)(Tile, int64_t, int);
+constexpr RunPanels kRunPanels[] = {
+    nullptr,       run_panels<1>, run_panels<2>, run_panels<3>,  run_panels<4>,  run_panels<5>, run_panels<6>,
+#if HWY_TARGET != HWY_AVX2
+    run_panels<7>, run_panels<8>, run_panels<9>, run_panels<10>, run_panels<11>, run_panels<12>
+#endif
+};
 
 void run(const float* w, int64_t in, int64_t out, IndexRange outputs, const float* x, int64_t samples,
          const float* bias, bool relu, float* y, float* partial) {
-    const int64_t partial_stride = kTileRows * ((samples + kWidth - 1) / kWidth * kWidth);
+    const int64_t width = panel_width(static_cast<int>(samples)), height = kTileRows.of(static_cast<int>(samples));
+    const int64_t partial_stride = height * ((samples + width - 1) / width * width);
     for (int64_t begin = 0; begin < in; begin += kChainTerms) {
         const IndexRange block{begin, std::min<int64_t>(in, begin + kChainTerms)};
         int64_t tile = 0;
-        for (int64_t o = outputs.begin; o < outputs.end; o += kTileRows, ++tile) {
-            const int64_t rows = std::min<int64_t>(kTileRows, outputs.end - o);
-            const Tile t{
-                w + o * in, in,    block, x, partial + tile * partial_stride, bias == nullptr ? nullptr : bias + o,
-                relu,       y + o, out,   0};
-            kRunPanels[rows](t, samples);
+        for (int64_t o = outputs.begin; o < outputs.end; o += height, ++tile) {
+            const int64_t rows = std::min(height, outputs.end - o), next = o + rows;
+            const bool more = next < outputs.end;
+            const float* soon = more ? w + next * in + begin : w + outputs.begin * in + block.end;
+            const int64_t rows_soon = more             ? std::min(height, outputs.end - next)
+                                      : block.end < in ? std::min(height, outputs.end - outputs.begin)
+                                                       : 0;
+            kRunPanels[rows]({w + o * in, in, block, x, width, partial + tile * partial_stride, soon, 0,
+                              bias == nullptr ? nullptr : bias + o, relu, y + o, out, 0},
+                             samples, static_cast<int>(rows_soon));
         }
     }
 }
 
 }  // namespace
 
-constexpr DenseForwardKernels kDenseForward{kLanes, kTileRows, run};
+constexpr DenseForwardKernels kDenseForward{panel_width, kTileRows, run};
 
 }  // namespace lockstep::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

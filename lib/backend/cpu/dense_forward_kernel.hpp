@@ -6,16 +6,17 @@
 #include <cstdint>
 
 #include "backend/cpu/cpu_backend.hpp"
+#include "backend/cpu/gemm_plan.hpp"
 #include "core/thread_pool.hpp"
 
 namespace lockstep {
 
 struct DenseForwardKernels {
-    int lanes = 0;
-    int tile_rows = 0;  // most output features of a tile
+    int (*panel_width)(int samples) = nullptr;
+    GemmTileRows tile_rows;  // most output features of a tile, for a number of samples
 
-    /// y [samples][out] for output features `outputs`, all samples. `x`: panels of 2 lanes of samples, [panel][in][2
-    /// lanes]. `partial`: (outputs rounded up to tile_rows) * panels * 2 lanes floats, 64-byte aligned.
+    /// y [samples][out] for output features `outputs`, all samples. `x`: panels of samples, [panel][in][panel width].
+    /// `partial`: outputs rounded up to whole tiles times samples rounded up to whole panels, 64-byte aligned.
     void (*run)(const float* w, int64_t in, int64_t out, IndexRange outputs, const float* x, int64_t samples,
                 const float* bias, bool relu, float* y, float* partial) = nullptr;
 };
