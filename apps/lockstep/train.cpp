@@ -21,6 +21,7 @@ constexpr const char* kFaultVariable = "LOCKSTEP_DEBUG_FAULT";
 struct Options {
     ConfigOptions config;
     std::string out;
+    std::string trace_file;
     std::string resume = "never";
     bool allow_singleton = false;
 };
@@ -55,6 +56,7 @@ int train_here(Communicator& comm, const Options& options, const Invocation& inv
     // Rank 0's clock names the folder.
     train_options.out =
         comm.broadcast(0, options.out.empty() ? "runs/" + loaded.name + "-" + compact_now() : options.out);
+    train_options.trace_file = comm.broadcast(0, options.trace_file);
     train_options.progress =
         choose_progress(invocation.global.progress, under_launcher(), invocation.global.use_color(STDERR_FILENO));
     if (comm.rank() != 0) train_options.progress.style = ProgressStyle::kNone;
@@ -82,6 +84,10 @@ void add_train(CLI::App& app, Invocation& invocation) {
         ->add_option("--resume", options->resume,
                      "auto: go on in --out; never: refuse an existing run; a checkpoint: start from it")
         ->type_name("auto|never|PATH");
+    command
+        ->add_option("--trace-file", options->trace_file,
+                     "Write a time line of all ranks, as a Chrome trace that Perfetto opens")
+        ->type_name("FILE.json");
     command->add_flag("--allow-singleton", options->allow_singleton,
                       "Train alone though a launcher without MPI started several");
     command->callback([options, &invocation] {

@@ -15,6 +15,7 @@
 #include "train/replica_check.hpp"
 #include "train/start_check.hpp"
 #include "train/step_engine.hpp"
+#include "train/timeline.hpp"
 #include "train/trace.hpp"
 
 namespace lockstep {
@@ -49,6 +50,27 @@ class Run {
 
     /// From a start to the last step, or to a stop that all ranks agreed on.
     TrainResult execute(const StartingPoint& start, const LoadedConfig& loaded) {
+        if (!options_.trace_file.empty()) {
+            timeline_.emplace(comm_, options_.trace_file);
+            engine_.watch(*timeline_);
+        }
+        try {
+            train_from(start, loaded);
+        } catch (const SharedError& e) {
+            if (timeline_) timeline_->close_after(e.kind());
+            throw;
+        }
+        if (timeline_) timeline_->close();
+        return std::move(result_);
+    }
+
+  private:
+    bool first() const { return comm_.rank() == 0; }
+    bool on_disk() const { return directory_ != nullptr; }
+    /// Notes the time until the end of the scope, if there is a time line.
+    TimelineMark mark(Stage stage, int64_t step) { return {timeline_ ? &*timeline_ : nullptr, stage, step}; }
+
+    void train_from(const StartingPoint& start, const LoadedConfig& loaded) {
         open(start, loaded);
         agree(comm_, [&] { engine_.restore(start); });
         if (options_.on_engine) options_.on_engine(engine_);
@@ -68,12 +90,7 @@ class Run {
         result_.steps = done;
         if (!result_.stopped) finish(done);
         close();
-        return std::move(result_);
     }
-
-  private:
-    bool first() const { return comm_.rank() == 0; }
-    bool on_disk() const { return directory_ != nullptr; }
 
     void open(const StartingPoint& start, const LoadedConfig& loaded) {
         first_step_ = start.step;
@@ -183,6 +200,7 @@ class Run {
     }
 
     void evaluate_now(int64_t u, bool due) {
+        const TimelineMark evaluation = mark(Stage::kEvaluate, u);
         EvalResult result =
             evaluate({comm_, engine_.backend(), engine_.network(), engine_.weights(), config_}, *data_.test);
         result.step = u;
@@ -195,12 +213,14 @@ class Run {
 
     /// Throws on all ranks where they differ. What is saved comes right after it.
     void check_replicas(int64_t u, bool state) {
+        const TimelineMark comparison = mark(Stage::kReplicaCheck, u);
         replicas_.require_equal(u, state, events_, last_passed_);
         checked_step_ = u;
     }
 
     void save(int64_t u) {
         check_replicas(u, true);
+        const TimelineMark saving = mark(Stage::kCheckpoint, u);
         agree_on_first(comm_, [&] {
             const ParameterTable& parameters = engine_.network().parameters();
             std::vector<std::vector<float>> host = engine_.host_slots();
@@ -261,6 +281,7 @@ class Run {
     StepEngine engine_;
     ReplicaCheck replicas_;
     std::optional<FaultPlanter> fault_;
+    std::optional<Timeline> timeline_;
     std::optional<Trace> trace_;  // last of the engine's watchers: it sees what the others did
     Progress progress_;
     MetricsLog metrics_;  // of rank 0
