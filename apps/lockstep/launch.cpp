@@ -1,15 +1,21 @@
 #include "launch.hpp"
 
+#include <chrono>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "comm/mpi_communicator.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "train/agreement.hpp"
+#include "train/run_directory.hpp"
 
 namespace lockstep {
 namespace {
+
+constexpr std::chrono::milliseconds kOthersTell{200};
+constexpr std::chrono::seconds kFirstActs{2};
 
 void refuse_singletons(bool allow_singleton) {
     const std::optional<std::string> tasks = environment_variable("SLURM_STEP_NUM_TASKS");
@@ -21,15 +27,42 @@ void refuse_singletons(bool allow_singleton) {
          *tasks);
 }
 
-/// One rank's own error: told with its place, and the end of the others, too.
+/// One rank's own error: told with its place and time, and the end of the others, too. Of several ranks that fail
+/// together the first one tells its error last, where people look.
 int end_world(Communicator& comm, const Invocation& invocation, const std::string& message, ErrorKind kind) {
     if (comm.size() == 1) {
         report(message, invocation.global);
         return exit_code(kind);
     }
-    report(fmt::format("rank {} on {}: {}", comm.rank(), host_name(), message), invocation.global);
+    const std::string when = utc_now();
+    const Failures failures = comm.announce_failure();
+    const bool first_of_several = failures.count > 1 && failures.first == comm.rank();
+    if (first_of_several) std::this_thread::sleep_for(kOthersTell);
+    report(fmt::format("{}rank {} on {} at {}: {}",
+                       first_of_several ? fmt::format("the first of {} errors: ", failures.count) : "", comm.rank(),
+                       host_name(), when, message),
+           invocation.global);
+    if (failures.count > 1 && !first_of_several) std::this_thread::sleep_for(2 * kOthersTell);
     comm.abort(exit_code(kind));
     std::abort();  // not reached
+}
+
+/// Another rank has failed, tells why, and ends the world; this one does so only where that word does not arrive.
+int follow(Communicator& comm, const std::string& message) {
+    log_to_file(message);
+    std::this_thread::sleep_for(kFirstActs);
+    comm.abort(exit_code(ErrorKind::kRuntime));
+    std::abort();  // not reached
+}
+
+/// The body's exit code; what stops all ranks alike is told by rank 0.
+int shared_outcome(Communicator& comm, const Invocation& invocation, FunctionRef<int(Communicator&)> body) {
+    try {
+        return body(comm);
+    } catch (const SharedError& e) {
+        if (comm.rank() == 0) e.positioned() ? report_positioned(e.what()) : report(e.what(), invocation.global);
+        return exit_code(e.kind());
+    }
 }
 
 }  // namespace
@@ -50,10 +83,11 @@ int run_as_rank(const Invocation& invocation, bool allow_singleton, FunctionRef<
         launched ? make_mpi_communicator(argc, argv) : make_single_communicator();
     set_log(log_level(), comm->rank() == 0);
     try {
-        return body(*comm);
-    } catch (const SharedError& e) {
-        if (comm->rank() == 0) e.positioned() ? report_positioned(e.what()) : report(e.what(), invocation.global);
-        return exit_code(e.kind());
+        const int code = shared_outcome(*comm, invocation, body);
+        comm->barrier();  // MPI_Finalize would wait without a deadline for a rank that does not come
+        return code;
+    } catch (const PeerFailed& e) {
+        return follow(*comm, e.what());
     } catch (const Error& e) {
         return end_world(*comm, invocation, e.what(), e.kind());
     } catch (const std::exception& e) {

@@ -71,7 +71,7 @@ StoredSession::StoredSession(Communicator& comm, const StoredOptions& options)
     const Config& config = stored_.config;
     comm.set_timeout(config.device.timeout_s);
     agree(comm, [&] {
-        splits_ = open_data(config);
+        comm.work_aside([&] { splits_ = open_data(config); });
         split_ = options.split == "train" ? splits_.train.get() : splits_.test.get();
         if (split_ == nullptr)
             fail(ErrorKind::kUsage, "data.test is not set: there is no split to look at; --split train is there");

@@ -47,13 +47,6 @@ struct World {
     std::atomic<bool> ended = false;
 };
 
-// What ends a rank because another one failed.
-class WorldEnded : public Error {
-  public:
-    explicit WorldEnded(int rank)
-        : Error(ErrorKind::kRuntime, fmt::format("rank {} stops since another rank has failed", rank)) {}
-};
-
 class ThreadCommunicator final : public PeerCommunicator {
   public:
     ThreadCommunicator(World& world, int rank)
@@ -128,7 +121,7 @@ class ThreadCommunicator final : public PeerCommunicator {
     };
 
     Slot& claim(int slot, int peer, const char* what) {
-        if (world_.ended) throw WorldEnded(rank_);
+        if (world_.ended) throw PeerFailed(rank_);
         if (peer < 0 || peer >= world_.size || peer == rank_) {
             fail(ErrorKind::kRuntime, "a message {} rank {} by rank {} in a world of {}", what, peer, rank_,
                  world_.size);
@@ -146,7 +139,7 @@ class ThreadCommunicator final : public PeerCommunicator {
             box_.arrived.clear();
         }
         std::erase_if(posted_, [&](Slot* slot) { return deliver(*slot); });
-        if (!request.done && world_.ended) throw WorldEnded(rank_);
+        if (!request.done && world_.ended) throw PeerFailed(rank_);
         return request.done;
     }
 
@@ -187,9 +180,7 @@ void run_thread_world(int world, FunctionRef<void(Communicator&)> body) {
             try {
                 ThreadCommunicator comm(shared, rank);
                 body(comm);
-            } catch (const WorldEnded&) {
-                // The rank that failed has the reason.
-            } catch (const PeerFailed&) {
+            } catch (const PeerFailed&) {  // the rank that failed has the reason
                 shared.end();
             } catch (...) {
                 errors[static_cast<std::size_t>(rank)] = std::current_exception();

@@ -26,6 +26,8 @@ struct News {
 /// What ends a rank because another one has failed and tells the reason itself.
 class PeerFailed : public Error {
   public:
+    explicit PeerFailed(int own)
+        : Error(ErrorKind::kRuntime, fmt::format("rank {} stops since another rank has failed", own)) {}
     PeerFailed(int own, int failed)
         : Error(ErrorKind::kRuntime, fmt::format("rank {} stops since rank {} has failed", own, failed)) {}
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <memory>
@@ -23,6 +24,7 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kAlignment = 64;
+constexpr std::chrono::milliseconds kWord{100};  // how often the caller of next() hears that it still waits
 
 // The most samples that one step can give the local shards. In layout epoch a shard's part of a step varies by one or
 // two, so this is a bound over all steps and not the count of the first.
@@ -228,8 +230,9 @@ Loader::Loader(const Dataset& data, const ShardPlan& plan, const LoaderOptions& 
 
 Loader::~Loader() = default;
 
-const Batch& Loader::next() {
+const Batch& Loader::next(FunctionRef<void()> waiting) {
     State& state = *state_;
+    waiting();
     std::unique_lock lock(state.mutex);
     if (state.given == state.total) {
         fail(ErrorKind::kRuntime, "the loader was asked for a batch after the last update, {}",
@@ -244,7 +247,12 @@ const Batch& Loader::next() {
         lock.lock();
     } else {
         state.work.notify_all();
-        state.ready.wait(lock, [&] { return slot.number == state.given && slot.chunks_left == 0; });
+        const auto there = [&] { return slot.number == state.given && slot.chunks_left == 0; };
+        while (!state.ready.wait_for(lock, kWord, there)) {
+            lock.unlock();
+            waiting();
+            lock.lock();
+        }
     }
     if (slot.failure) std::rethrow_exception(slot.failure);
     ++state.given;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/canonical_tree.hpp"
+#include "core/function_ref.hpp"
 #include "data/dataset.hpp"
 #include "data/epoch_order.hpp"
 #include "data/shard_plan.hpp"
@@ -42,8 +43,9 @@ class Loader {
     Loader(const Dataset& data, const ShardPlan& plan, const LoaderOptions& options);
     ~Loader();
     /// The next step's batch; valid until the next call. Allocates nothing once every buffer has been used. Rethrows
-    /// what a reader threw. Calling it past last_update is an error of the caller.
-    const Batch& next();
+    /// what a reader threw. Calling it past last_update is an error of the caller. `waiting` is called once, and then
+    /// every 100 ms for as long as the readers are not there yet.
+    const Batch& next(FunctionRef<void()> waiting = [] {});
 
   private:
     struct State;

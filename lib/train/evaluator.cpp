@@ -29,8 +29,9 @@ void for_each_piece(const EvaluationContext& context, const Dataset& data, const
     options.local = shards_of_rank(plan.shards(), context.comm.rank(), context.comm.size());
     options.last_update = plan.steps_per_epoch();
     Loader loader(data, plan, options);
+    context.comm.begin_work();
     for (int64_t piece = 0; piece < plan.steps_per_epoch(); ++piece) {
-        const Batch& batch = loader.next();
+        const Batch& batch = loader.next([&] { context.comm.still_working(); });
         visit(batch, batch.rows > 0 ? context.network.logits(batch.pixels, batch.rows, context.weights) : nullptr);
     }
 }

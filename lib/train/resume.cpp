@@ -93,7 +93,9 @@ void check_resumable(const CheckpointState& from, const std::string& where, cons
 StartingPoint find_start(Communicator& comm, RunDirectory* directory, ResumeMode mode, const std::string& path,
                          const Config& config, const RunPlan& plan, const StartFacts& facts) {
     StartingPoint start;
-    agree_on_first(comm, [&] { start = find_on_first(directory, mode, path, config, plan, facts); });
+    agree_on_first(comm, [&] {
+        comm.work_aside([&] { start = find_on_first(directory, mode, path, config, plan, facts); });
+    });
     const std::string numbers =
         comm.broadcast(0, fmt::format("{} {} {}", start.step, start.already_done ? 1 : 0, start.path));
     if (comm.rank() != 0) {

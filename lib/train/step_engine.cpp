@@ -93,7 +93,8 @@ int StepEngine::partial_count(std::span<const int64_t> sizes) {
 
 StepOutcome StepEngine::step() {
     for (StepWatcher* watcher : watchers_) watcher->step_begins();
-    const Batch& batch = loader_->next();
+    comm_.begin_work();
+    const Batch& batch = loader_->next([&] { comm_.still_working(); });
     for (StepWatcher* watcher : watchers_) watcher->batch_read(batch);
     const int count = partial_count(batch.shard_sizes);
     const std::span<float* const> partial(partials_.data(), static_cast<std::size_t>(count));
@@ -113,6 +114,7 @@ StepOutcome StepEngine::step() {
                                 }
                             }
                             end = first;
+                            comm_.still_working();
                             reducer_->ready(first);
                         });
     reducer_->finish();

@@ -37,7 +37,7 @@ StoredModel read_from_checkpoint(const std::string& path, const Config& config) 
 
 StoredModel read_on_first(Communicator& comm, FunctionRef<StoredModel()> read) {
     StoredModel stored;
-    agree_on_first(comm, [&] { stored = read(); });
+    agree_on_first(comm, [&] { comm.work_aside([&] { stored = read(); }); });
     const std::string config = comm.broadcast(0, comm.rank() == 0 ? config_to_json(stored.config) : "");
     const std::string step = comm.broadcast(0, std::to_string(stored.step));
     stored.where = comm.broadcast(0, stored.where);
