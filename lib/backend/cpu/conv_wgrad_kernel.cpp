@@ -17,8 +17,13 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep::HWY_NAMESPACE {
 namespace {
 
-// Both x and dy step through memory here: on 512 bits a tile of 24 accumulators reads dy less often than one of 16.
-constexpr int kTileRows = kLanes == 16 ? 12 : kLanes == 8 ? 6 : 8;
+// 24 sums where there are 32 registers, 12 where there are 16: 6 rows of a whole panel of columns, and twice as many
+// rows where the columns fill no more than half of one. Each term costs a load for every row and every vector of
+// columns, so a wide tile of few rows waits for its loads the least.
+constexpr int kPanelVectors = kLanes == 8 ? 2 : 4;
+constexpr int kWideRows = 6;
+constexpr int kNarrowRows = kLanes == 8 ? 6 : 12;
+constexpr int kNarrowestRows = kLanes == 8 ? 12 : 16;
 
 // The output rows of a block that one kernel row reads inside the image.
 struct RowRun {
@@ -55,7 +60,8 @@ struct BlockRuns {
 };
 
 struct Tile {
-    const float* x;  // with the tap's and the tile's offset
+    const float* x;            // with the tap's and, unless there are offsets, the first row's offset
+    const int64_t* x_offsets;  // of each row, where rows of several taps stand in one tile
     const float* dy;
     const RowRun* runs;
     int run_count;
@@ -67,11 +73,13 @@ struct Tile {
     bool first;
 };
 
-template <int R, int NV, bool kWhole>
+template <int R, int NV, bool kWhole, bool kOffsets>
 HWY_INLINE void run_tile(const Tile& t) {
     const FloatTag d;
     FloatVec acc[R][NV];
     LOCKSTEP_UNROLL for (int r = 0; r < R; ++r) LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) acc[r][v] = hn::Zero(d);
+    int64_t at[R];
+    LOCKSTEP_UNROLL for (int r = 0; r < R; ++r) at[r] = kOffsets ? t.x_offsets[r] : r;
     for (int i = 0; i < t.run_count; ++i) {
         const float* x = t.x + t.runs[i].x;
         const float* y = t.dy + t.runs[i].y;
@@ -80,7 +88,7 @@ HWY_INLINE void run_tile(const Tile& t) {
             LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) yv[v] =
                 kWhole || v < NV - 1 ? hn::LoadU(d, y + v * kLanes) : load(y + v * kLanes, t.columns - v * kLanes);
             LOCKSTEP_UNROLL for (int r = 0; r < R; ++r) {
-                const FloatVec a = hn::Set(d, x[r]);
+                const FloatVec a = hn::Set(d, x[kOffsets ? at[r] : r]);
                 LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) acc[r][v] = fma(a, yv[v], acc[r][v]);
             }
         }
@@ -92,65 +100,101 @@ HWY_INLINE void run_tile(const Tile& t) {
     }
 }
 
-template <int R>
-HWY_NOINLINE void run_rows(Tile t, int n) {
-    for (int o = 0; o < n; o += 2 * kLanes) {
-        t.columns = n - o;
-        if (t.columns >= 2 * kLanes) {
-            run_tile<R, 2, true>(t);
-        } else if (t.columns > kLanes) {
-            run_tile<R, 2, false>(t);
-        } else if (t.columns == kLanes) {
-            run_tile<R, 1, true>(t);
-        } else {
-            run_tile<R, 1, false>(t);
-        }
-        t.dy += 2 * kLanes;
-        t.gradient += 2 * kLanes;
+template <int R, int NV, bool kOffsets>
+HWY_INLINE void run_columns(const Tile& t) {
+    if constexpr (NV > 1) {
+        if (t.columns <= (NV - 1) * kLanes) return run_columns<R, NV - 1, kOffsets>(t);
+    }
+    if (t.columns >= NV * kLanes) {
+        run_tile<R, NV, true, kOffsets>(t);
+    } else {
+        run_tile<R, NV, false, kOffsets>(t);
     }
 }
 
-using RunRows = void (*)(Tile, int);
+template <int R>
+HWY_NOINLINE void run_rows(const Tile& t) {
+    constexpr int kVectors = R <= kWideRows ? kPanelVectors : R <= kNarrowRows ? 2 : 1;
+    if (t.x_offsets != nullptr) {
+        run_columns<R, kVectors, true>(t);
+    } else {
+        run_columns<R, kVectors, false>(t);
+    }
+}
+
+using RunRows = void (*)(const Tile&);
 template <std::size_t... R>
 constexpr std::array<RunRows, sizeof...(R) + 1> run_rows_table(std::index_sequence<R...>) {
     return {nullptr, run_rows<static_cast<int>(R) + 1>...};
 }
-constexpr auto kRunRows = run_rows_table(std::make_index_sequence<kTileRows>());
+constexpr auto kRunRows = run_rows_table(std::make_index_sequence<kNarrowestRows>());
 
-int64_t tiles_of_tap(const ConvWgradPlan& plan) {
-    return (plan.tap_rows + kTileRows - 1) / kTileRows;
-}
+// How the rows of the gradient are cut into tiles of nearly equal height: those of each tap apart or, where that makes
+// fewer tiles and all taps read the same positions, those of all taps together.
+struct Cut {
+    bool together = false;
+    int64_t rows;   // that are cut together
+    int64_t tiles;  // they make
+
+    explicit Cut(const ConvWgradPlan& plan) : rows(plan.tap_rows) {
+        const int most = plan.n > 2 * kLanes ? kWideRows : plan.n > kLanes ? kNarrowRows : kNarrowestRows;
+        const auto tiles_of = [most](int64_t n) { return (n + most - 1) / most; };
+        tiles = tiles_of(rows);
+        const int64_t all_rows = plan.gradient_rows();
+        // With one vector of columns the loads set the speed, and offsets cost registers.
+        if (plan.n > kLanes && plan.same_positions &&
+            tiles_of(all_rows) < static_cast<int64_t>(plan.taps.size()) * tiles) {
+            together = true;
+            rows = all_rows;
+            tiles = tiles_of(all_rows);
+        }
+    }
+    int64_t row_of(int64_t tile) const { return tile * rows / tiles; }
+};
 
 int64_t tiles(const ConvWgradPlan& plan) {
-    return static_cast<int64_t>(plan.taps.size()) * tiles_of_tap(plan);
+    const Cut cut(plan);
+    return cut.together ? cut.tiles : static_cast<int64_t>(plan.taps.size()) * cut.tiles;
+}
+
+// Where row `row` of the gradient reads x, from where row 0 does.
+int64_t x_offset(const ConvWgradPlan& plan, int64_t row) {
+    const ConvWgradTap& tap = plan.taps[static_cast<std::size_t>(row / plan.tap_rows)];
+    const int lines = plan.vertical[static_cast<std::size_t>(tap.kernel_row)] - plan.vertical[0];
+    return int64_t{lines} * plan.read.width * plan.read.channels + tap.x - plan.taps[0].x + row % plan.tap_rows;
 }
 
 void run(const ConvWgradPlan& plan, const ConvWgradOperands& operands, IndexRange tile_range, IndexRange blocks) {
-    const int64_t per_tap = tiles_of_tap(plan);
+    const Cut cut(plan);
     BlockRuns runs;
+    int64_t offsets[kNarrowestRows];
     for (int64_t block = blocks.begin; block < blocks.end; ++block) {
         int kernel_row = -1;
         for (int64_t i = tile_range.begin; i < tile_range.end; ++i) {
-            const ConvWgradTap& tap = plan.taps[static_cast<std::size_t>(i / per_tap)];
+            const ConvWgradTap& tap = plan.taps[static_cast<std::size_t>(i / cut.tiles)];
             if (tap.kernel_row != kernel_row) {
                 kernel_row = tap.kernel_row;
                 runs.collect(plan, operands, block, kernel_row);
             }
-            // Tiles of a tap are of nearly equal height.
-            const int64_t row = i % per_tap * plan.tap_rows / per_tap,
-                          end = (i % per_tap + 1) * plan.tap_rows / per_tap;
-            const Tile t{operands.x + tap.x + row,
-                         operands.dy + tap.first * plan.y_step,
-                         runs.runs,
-                         runs.count,
-                         tap.count,
-                         plan.x_step,
-                         plan.y_step,
-                         operands.gradient + (i / per_tap * plan.tap_rows + row) * operands.stride,
-                         operands.stride,
-                         0,
-                         block == 0};
-            kRunRows[static_cast<std::size_t>(end - row)](t, plan.n);
+            const int64_t row = cut.row_of(i % cut.tiles), end = cut.row_of(i % cut.tiles + 1);
+            for (int64_t r = row; cut.together && r < end; ++r) offsets[r - row] = x_offset(plan, r);
+            Tile t{operands.x + tap.x + (cut.together ? 0 : row),
+                   cut.together ? offsets : nullptr,
+                   operands.dy + tap.first * plan.y_step,
+                   runs.runs,
+                   runs.count,
+                   tap.count,
+                   plan.x_step,
+                   plan.y_step,
+                   operands.gradient + (i / cut.tiles * cut.rows + row) * operands.stride,
+                   operands.stride,
+                   plan.n,
+                   block == 0};
+            for (; t.columns > 0; t.columns -= kPanelVectors * kLanes) {
+                kRunRows[static_cast<std::size_t>(end - row)](t);
+                t.dy += kPanelVectors * kLanes;
+                t.gradient += kPanelVectors * kLanes;
+            }
         }
     }
 }

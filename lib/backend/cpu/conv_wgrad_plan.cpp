@@ -30,6 +30,10 @@ ConvWgradPlan plan_conv_wgrad(const ConvShape& shape, bool bordered, bool kernel
             plan.taps.push_back({kh, position * shape.in.channels, first, end - first});
         }
     }
+    const int last_row = (shape.out_h() - 1) * shape.stride_h + plan.vertical.back();
+    plan.same_positions = plan.vertical.front() >= 0 && last_row < plan.read.height &&
+                          std::all_of(plan.taps.begin(), plan.taps.end(),
+                                      [&](const ConvWgradTap& tap) { return tap.count == shape.out_w(); });
     plan.flat = shape.kernel_h == 1 && shape.kernel_w == 1 && shape.stride_h == 1 && shape.stride_w == 1 &&
                 plan.read.height == plan.written.height && plan.read.width == plan.written.width;
     return plan;

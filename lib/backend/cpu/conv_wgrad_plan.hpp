@@ -31,7 +31,8 @@ struct ConvWgradPlan {
     int64_t x_step = 1;  // from one output position to the next, in x and in dy
     int64_t y_step = 1;
     int rows_per_block = 1;
-    bool flat = false;  // 1 x 1 over the whole image: rows of a block are one run
+    bool flat = false;            // 1 x 1 over the whole image: rows of a block are one run
+    bool same_positions = false;  // every tap lies inside the image at every output position
 
     int64_t gradient_rows() const { return static_cast<int64_t>(taps.size()) * tap_rows; }
     int64_t blocks(int64_t samples) const { return (samples * written.height + rows_per_block - 1) / rows_per_block; }
