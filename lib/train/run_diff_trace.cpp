@@ -78,8 +78,9 @@ class StepDiff {
         : names_(left_file.start().tensors),
           left_(left_file.step(step)),
           right_(right_file.step(step)),
-          other_order_(other_order) {
-        if (left_file.start().shards != right_file.start().shards) return;  // shard 0 is another one then
+          other_order_(other_order),
+          same_shards_(left_file.start().shards == right_file.start().shards) {
+        if (!same_shards_) return;  // [0, 4) is another part of the batch then
         for (const TraceNode& node : left_.own) {
             const auto same = std::find_if(right_.own.begin(), right_.own.end(),
                                            [&](const TraceNode& other) { return other.shards == node.shards; });
@@ -174,9 +175,9 @@ class StepDiff {
         if (all_common()) return set("reduction", name, what + "; every rank's own sums are equal");
         if (in_ranks) return set("reduction", name, what);
         set("gradient", name, what);
-        if (left_.own.empty() || right_.own.empty()) return true;
         found_.details.push_back(
-            common_.empty()
+            !same_shards_ ? "cut into another number of shards, equal terms are added in another order"
+            : common_.empty()
                 ? "no rank of RUN_A summed the same shards as one of RUN_B: it may be their gradient or the reduction"
                 : "the sums of shards that one rank had in both runs are equal: it is in the others, or the reduction");
         return true;
@@ -192,6 +193,7 @@ class StepDiff {
     const Names& names_;
     TraceStep left_, right_;
     bool other_order_;
+    bool same_shards_;
     std::vector<Pair> common_;
     FirstDifference found_;
 };
