@@ -15,7 +15,9 @@ namespace {
 
 constexpr int kSlotsPerLane = (Communicator::kSlots - 2) / kReduceLanes;  // the last two are send_recv's
 constexpr int kFirstTag = 1024;
-constexpr int kTags = 16384;  // MPI promises tags up to 32767; messages of one tag arrive in order, so tags may recur
+// Below 8192 all told, so that a part of a job can shift them (sub_communicator.cpp). Messages of one tag arrive in
+// order, so tags may recur.
+constexpr int kTags = 7168;
 
 struct FreeFloats {
     void operator()(float* memory) const { ::operator delete[](memory, std::align_val_t{64}); }

@@ -1,0 +1,100 @@
+// A part of a job as a world of its own: the cases of every communicator, side by side, and with the job between them.
+#include "comm/sub_communicator.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "comm/collective_cases.hpp"
+#include "comm/reducer_cases.hpp"
+#include "comm/thread_communicator.hpp"
+#include "core/error.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+std::string fault_in_reduction(Communicator& comm) {
+    ReducerCase c;
+    c.shards = 6;
+    c.elements = 5000;
+    c.steps = {std::vector<int64_t>(6, 3), {3, 0, 0, 3, 3, 1}};
+    return fault_in_canonical(comm, c);
+}
+
+std::string message_of(int world, FunctionRef<void(Communicator&)> body) {
+    try {
+        run_thread_world(world, body);
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "";
+}
+
+}  // namespace
+
+TEST_CASE("collectives, messages and reductions work in worlds side by side, and in the job between them") {
+    for (const int ranks : {1, 2, 5, 7}) {
+        for (int split = 0; split <= ranks; ++split) {
+            std::vector<std::string> faults(static_cast<size_t>(ranks));
+            run_thread_world(ranks, [&](Communicator& job) {
+                std::string& fault = faults[static_cast<size_t>(job.rank())];
+                for (int number = 0; number < 5 && fault.empty(); ++number) {
+                    const bool left = job.rank() < split;
+                    const auto world =
+                        make_sub_communicator(job, left ? 0 : split, left ? split : ranks - split, number);
+                    if (world->rank() != job.rank() - (left ? 0 : split)) fault = "rank";
+                    if (fault.empty()) fault = fault_in_collectives(*world);
+                    if (fault.empty()) fault = fault_in_messages(*world);
+                    if (fault.empty()) fault = fault_in_reduction(*world);
+                    if (fault.empty()) fault = fault_in_collectives(job);
+                }
+            });
+            INFO("ranks " << ranks << " split " << split);
+            CHECK(faults == std::vector<std::string>(static_cast<size_t>(ranks)));
+        }
+    }
+}
+
+TEST_CASE("messages of a world are not taken for the job's, nor for the next world's") {
+    run_thread_world(2, [](Communicator& job) {
+        const int peer = 1 - job.rank();
+        const auto first = make_sub_communicator(job, 0, 2, 0);
+        const auto second = make_sub_communicator(job, 0, 2, 1);
+        // Sent in one order, asked for in another, all with one tag.
+        const std::vector<Communicator*> sent{first.get(), &job, second.get()};
+        const std::vector<Communicator*> asked{&job, second.get(), first.get()};
+        std::vector<int> out{10, 11, 12};
+        for (size_t i = 0; i < 3; ++i) {
+            Request& request = sent[i]->send(static_cast<int>(i), peer, 3, std::as_bytes(std::span(&out[i], 1)));
+            sent[i]->wait(request, peer);
+        }
+        for (size_t i = 0; i < 3; ++i) {
+            int in = 0;
+            asked[i]->send_recv(Communicator::kNobody, {}, peer, std::as_writable_bytes(std::span(&in, 1)), 3);
+            if (in != (i == 0 ? 11 : i == 1 ? 12 : 10)) fail(ErrorKind::kRuntime, "message {} is {}", i, in);
+        }
+        job.barrier();
+    });
+}
+
+TEST_CASE("a silent rank of a world is named by its number in the job") {
+    const std::string message = message_of(4, [](Communicator& job) {
+        job.set_timeout(0.5);
+        if (job.rank() == 0) return;
+        const auto world = make_sub_communicator(job, 1, 3, 0);
+        std::byte never{};
+        if (world->rank() == 1) world->send_recv(Communicator::kNobody, {}, 2, {&never, 1});
+    });
+    CHECK(message == "rank 3 did not answer for 0.5 s (device.timeout_s)");
+}
+
+TEST_CASE("a world that this rank is not part of, or a peer outside it, is refused") {
+    CHECK(message_of(3, [](Communicator& job) {
+              if (job.rank() == 2) make_sub_communicator(job, 0, 2, 0);
+          }) == "rank 2 of 3 cannot be of a world of the ranks 0 … 1");
+    CHECK(message_of(3, [](Communicator& job) {
+              if (job.rank() == 0) return;
+              const auto world = make_sub_communicator(job, 1, 2, 0);
+              if (world->rank() == 0) world->send(0, 2, 0, {});
+          }) == "a message sent to rank 2 by rank 0 in a world of 2 (ranks 1 … 2 of the job)");
+}
