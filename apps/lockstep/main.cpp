@@ -88,6 +88,7 @@ int parse_and_run(int argc, char** argv) {
     add_predict(app, invocation);
     add_inspect(app, invocation);
     add_export(app, invocation);
+    add_verify(app, invocation);
     add_diff(app, invocation);
     add_config(app, invocation);
 

@@ -1,0 +1,117 @@
+#include "train/world_rank.hpp"
+
+#include <bit>
+#include <chrono>
+
+#include "core/hash.hpp"
+#include "train/agreement.hpp"
+
+namespace lockstep {
+namespace {
+
+Config config_of(const WorldTask& task, const WorldCast& cast) {
+    Config config = task.config;
+    config.device.threads = cast.threads;
+    config.device.isa = cast.isa;
+    config.reduce.bucket_kib = cast.bucket_kib;
+    config.reduce.small_kib = cast.small_kib;
+    return config;
+}
+
+template <class Number>
+std::vector<std::byte> bytes_of(std::span<const Number> numbers) {
+    const auto bytes = std::as_bytes(numbers);
+    return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+WorldRank::WorldRank(Communicator& comm, const WorldTask& task, const WorldCast& cast,
+                     const std::optional<Fault>& fault)
+    : config_(config_of(task, cast)),
+      shards_(shards_of_rank(task.plan.shards.shards(), comm.rank(), comm.size())),
+      device_(choose_device(comm, config_)),
+      indices_(static_cast<std::size_t>(shards_.size())) {
+    agree(comm, [&] {
+        engine_.emplace(comm, *device_.backend, config_, task.plan, task.data, options_);
+        hasher_.emplace(engine_->network().parameters(), *device_.backend);
+        if (fault) {
+            fault_.emplace(*fault, comm.rank(), engine_->network().parameters(), *device_.backend);
+            engine_->watch(*fault_);
+        }
+        engine_->watch(*this);
+        engine_->restore({});
+    });
+}
+
+StepDigest WorldRank::step() {
+    StepDigest digest;
+    digest.first_shard = shards_.begin;
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+        loss_ = engine_->step().loss;
+    } catch (const SharedError& e) {
+        if (e.kind() != ErrorKind::kNonFinite) throw;
+        digest.failure = e.what();
+        return digest;
+    }
+    digest.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    for (const std::vector<int64_t>& shard : indices_)
+        digest.indices.push_back(hash64(std::as_bytes(std::span(shard))));
+    digest.loss = std::bit_cast<uint32_t>(loss_);
+    const int tensors = static_cast<int>(engine_->network().parameters().all().size());
+    const std::vector<Update::Slot> slots = engine_->update().slots();
+    digest.tensors.resize(static_cast<std::size_t>(tensors) * (1 + slots.size()));
+    std::span<uint64_t> out(digest.tensors);
+    hasher_->hash(engine_->weights(), 0, tensors, out.first(static_cast<std::size_t>(tensors)));
+    for (const Update::Slot& slot : slots) {
+        out = out.subspan(static_cast<std::size_t>(tensors));
+        hasher_->hash(slot.values, 0, tensors, out.first(static_cast<std::size_t>(tensors)));
+    }
+    return digest;
+}
+
+PlaceValues WorldRank::values(const Place& place) {
+    switch (place.kind) {
+        case Place::Kind::kIndices: {
+            const auto& indices = indices_.at(static_cast<std::size_t>(place.number - shards_.begin));
+            return {fmt::format("indices of shard {}", place.number), {}, 8, bytes_of(std::span(indices))};
+        }
+        case Place::Kind::kLoss:
+            return {"loss", {}, 4, bytes_of(std::span<const float>(&loss_, 1))};
+        case Place::Kind::kTensor:
+            return tensor_values(place.number);
+        case Place::Kind::kFailure:
+            break;
+    }
+    return {"loss or gradient", {}, 4, {}};
+}
+
+PlaceValues WorldRank::tensor_values(int number) {
+    const auto& parameters = engine_->network().parameters().all();
+    const auto tensors = static_cast<int>(parameters.size());
+    const Parameter& parameter = parameters.at(static_cast<std::size_t>(number % tensors));
+    std::string name = parameter.name;
+    std::vector<float> flat;
+    if (number < tensors) {
+        flat = engine_->host_weights();
+    } else {
+        const auto slot = static_cast<std::size_t>(number / tensors - 1);
+        name = engine_->update().slots().at(slot).name + "/" + name;
+        flat = std::move(engine_->host_slots().at(slot));
+    }
+    std::vector<float> values(static_cast<std::size_t>(parameter.count));
+    to_file_order(parameter, flat.data() + parameter.offset, values.data());
+    return {name, parameter.shape, 4, bytes_of(std::span<const float>(values))};
+}
+
+void WorldRank::batch_read(const Batch& batch) {
+    const int64_t* next = batch.indices;
+    for (int v = shards_.begin; v < shards_.end; ++v) {
+        const int64_t count = batch.shard_sizes[static_cast<std::size_t>(v)];
+        indices_[static_cast<std::size_t>(v - shards_.begin)].assign(next, next + count);
+        next += count;
+    }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,257 @@
+// How `verify` splits a job, what it takes for a difference, and that it finds one where there is one.
+#include <catch2/catch.hpp>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "comm/thread_communicator.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "train/agreement.hpp"
+#include "train/point.hpp"
+#include "train/verification.hpp"
+#include "train/verification_report.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+using nlohmann::json;
+
+namespace {
+
+WorldMeans means_of(int ranks, int threads = 2) {
+    return {ranks, threads, {"avx512", "avx2"}, 2'000'000};
+}
+
+Job small_job() {
+    Job job;
+    job.samples = 150;
+    job.batch = 40;
+    return job;
+}
+
+/// On ranks that are threads; what rank 0 found, which must be what all found.
+Verification verified(int ranks, const LoadedConfig& loaded, const VerifyOptions& options) {
+    set_log(LogLevel::kQuiet, false);
+    const DataSplits data = open_data(loaded.config);
+    std::vector<Verification> found(static_cast<std::size_t>(ranks));
+    run_thread_world(ranks, [&](Communicator& comm) {
+        found[static_cast<std::size_t>(comm.rank())] = verify_on(comm, loaded, data, options);
+    });
+    for (const Verification& other : found) {
+        REQUIRE(departure_line(other) == departure_line(found.front()));
+        REQUIRE(other.difference.has_value() == found.front().difference.has_value());
+        if (other.difference) REQUIRE(other.difference->element == found.front().difference->element);
+    }
+    return found.front();
+}
+
+}  // namespace
+
+TEST_CASE("a list of worlds is read, and nothing else is taken for one") {
+    CHECK(parse_worlds("1,2,4", "--worlds") == std::vector<int>{1, 2, 4});
+    CHECK(parse_worlds("7", "--worlds") == std::vector<int>{7});
+    for (const char* text : {"", "0", "1,0", "-1", "1,", ",1", "1, 2", "1.5", "x", "4097", "99999999999"}) {
+        INFO(text);
+        CHECK_THROWS_WITH(parse_worlds(text, "--worlds"), Catch::StartsWith("--worlds: worlds are numbers of ranks"));
+    }
+    CHECK(worlds_to_verify(1) == std::vector<int>{1, 1});
+    CHECK(worlds_to_verify(2) == std::vector<int>{1, 2});
+    CHECK(worlds_to_verify(5) == std::vector<int>{1, 2, 3, 4, 5});
+}
+
+TEST_CASE("no two worlds share a rank at a time, and the reference runs in the first round") {
+    for (int ranks = 1; ranks <= 9; ++ranks) {
+        std::vector<std::vector<int>> lists{worlds_to_verify(ranks), {ranks, 1}, {3, 1, 1, 2, 8}, {12, 5, 1, 2, 2}};
+        for (const std::vector<int>& worlds : lists) {
+            const std::vector<WorldCast> casts = cast_worlds(worlds, Config(), means_of(ranks));
+            REQUIRE(casts.size() == worlds.size());
+            std::map<int, std::set<int>> taken;  // ranks, by round
+            int last_round = 0;
+            for (std::size_t i = 0; i < casts.size(); ++i) {
+                REQUIRE(casts[i].world == worlds[i]);
+                REQUIRE(casts[i].in_process == (worlds[i] > ranks));
+                last_round = std::max(last_round, casts[i].round);
+                for (int rank = casts[i].first; rank < casts[i].first + casts[i].width(); ++rank) {
+                    REQUIRE(rank < ranks);
+                    REQUIRE(casts[i].has(rank));
+                    REQUIRE(taken[casts[i].round].insert(rank).second);
+                }
+            }
+            REQUIRE(casts.front().round == 0);
+            REQUIRE(static_cast<int>(taken.size()) == last_round + 1);
+        }
+    }
+}
+
+TEST_CASE("worlds run side by side where ranks allow") {
+    const auto rounds = [](int ranks) {
+        int most = 0;
+        for (const WorldCast& cast : cast_worlds(worlds_to_verify(ranks), Config(), means_of(ranks)))
+            most = std::max(most, cast.round + 1);
+        return most;
+    };
+    CHECK(rounds(1) == 2);
+    CHECK(rounds(2) == 2);
+    CHECK(rounds(3) == 2);
+    CHECK(rounds(4) == 3);
+    CHECK(rounds(5) == 3);
+    CHECK(rounds(8) == 5);
+    // 36 ranks in all for 8: no rule needs fewer than 5 rounds.
+}
+
+TEST_CASE("the reference has the config's settings, every other world has others") {
+    Config config;
+    for (const int threads : {1, 2, 3, 16}) {
+        for (const std::vector<int>& worlds : {std::vector<int>{1, 1}, {1, 2, 3, 4}, {2, 5, 8}}) {
+            const std::vector<WorldCast> casts = cast_worlds(worlds, config, means_of(4, threads));
+            const WorldCast& reference = casts.front();
+            CHECK(reference.threads == threads);
+            CHECK(reference.bucket_kib == config.reduce.bucket_kib);
+            CHECK(reference.small_kib == config.reduce.small_kib);
+            CHECK(reference.isa == "avx512");
+            for (std::size_t i = 1; i < casts.size(); ++i) {
+                CHECK((casts[i].in_process || casts[i].threads != reference.threads));
+                CHECK(casts[i].threads >= 1);
+                CHECK(casts[i].bucket_kib != reference.bucket_kib);
+                CHECK(casts[i].small_kib != reference.small_kib);
+            }
+            CHECK(casts[1].isa == "avx2");
+        }
+    }
+    config.device.isa = "avx2";
+    config.device.threads = 5;
+    const std::vector<int> twice{1, 1};
+    const std::vector<WorldCast> casts = cast_worlds(twice, config, means_of(1));
+    CHECK(casts[0].isa == "avx2");
+    CHECK(casts[0].threads == 5);
+    CHECK(casts[1].isa == "avx512");
+    config.reduce.algorithm = "native";
+    CHECK(cast_worlds(twice, config, means_of(1))[1].bucket_kib == config.reduce.bucket_kib);
+    CHECK(cast_worlds(twice, config, means_of(1))[1].small_kib == config.reduce.small_kib);
+}
+
+TEST_CASE("digests survive the way to other ranks, and joined ones have the indices of all shards") {
+    const std::vector<StepDigest> ranks{{0, {1, 2, ~uint64_t{0}}, 0xffc00000U, {7, 8}, "", 0.25},
+                                        {3, {4}, 0xffc00000U, {7, 9}, "not finite", 1}};
+    CHECK(unpack_digests(pack_digests(ranks)) == ranks);
+    CHECK(unpack_digests(pack_digests({})).empty());
+    CHECK(join_digests(ranks).indices == std::vector<uint64_t>{1, 2, ~uint64_t{0}, 4});
+    CHECK(join_digests(ranks).tensors == ranks[0].tensors);
+}
+
+TEST_CASE("the first place that differs is named, in the order of a step") {
+    using Kind = Place::Kind;
+    const StepDigest world{0, {10, 11, 12, 13}, 5, {20, 21, 22, 23}, "", 1};
+    const StepDigest rank{2, {12, 13}, 5, {20, 21, 22, 23}, "", 2};
+    CHECK(first_difference(world, rank) == std::nullopt);
+    StepDigest other = rank;
+    other.tensors[3] = 0;
+    CHECK(first_difference(world, other) == Place{Kind::kTensor, 3});
+    other.tensors[1] = 0;
+    CHECK(first_difference(world, other) == Place{Kind::kTensor, 1});
+    other.loss = 6;
+    CHECK(first_difference(world, other) == Place{Kind::kLoss, 0});
+    other.indices[1] = 0;
+    CHECK(first_difference(world, other) == Place{Kind::kIndices, 3});
+    other.failure = "not finite";
+    CHECK(first_difference(world, other) == Place{Kind::kFailure, 0});
+    StepDigest shorter = rank;
+    shorter.tensors.pop_back();
+    CHECK(first_difference(world, shorter) == Place{Kind::kTensor, 3});
+}
+
+TEST_CASE("the first element that differs is named by its bits, and all that differ are counted") {
+    const std::vector<float> left{1.0F, 0.0F, 3.0F, 4.0F};
+    std::vector<float> right = left;
+    const auto bytes = [](const std::vector<float>& values) { return std::as_bytes(std::span(values)); };
+    CHECK(first_element_difference(bytes(left), bytes(right), 4) == std::nullopt);
+    right[1] = -0.0F;  // == would not see it
+    right[3] = 5.0F;
+    CHECK(first_element_difference(bytes(left), bytes(right), 4) == ElementDifference{1, 0, 0x80000000U, 2});
+    right.pop_back();
+    right[1] = 0;
+    CHECK(first_element_difference(bytes(left), bytes(right), 4) == ElementDifference{3, 0x40800000U, 0, 1});
+}
+
+TEST_CASE("worlds of every size hold the same bits after every step") {
+    Job job = small_job();
+    job.optimizer = "adam";
+    VerifyOptions options;
+    options.steps = 5;
+    const Verification found = verified(3, config_of(job), options);
+    CHECK_FALSE(found.difference);
+    CHECK(found.steps == 5);
+    REQUIRE(found.worlds.size() == 3);
+    for (const WorldResult& world : found.worlds) {
+        CHECK(world.steps == 5);
+        CHECK(world.samples == 150 + 40);  // 40, 40, 40, 30, 40
+    }
+    CHECK_THAT(verification_text(found), Catch::Contains("equal: 5 steps in 3 worlds"));
+}
+
+TEST_CASE("a planted bit is found at its step, with tensor, element and both values") {
+    struct Case {
+        int ranks;
+        std::vector<int> worlds;
+        Fault fault;
+    };
+    // Side by side with the reference, in a later round, and as threads.
+    for (const Case& c : {Case{3, {1, 2}, {1, 2, 0}}, Case{2, {1, 2}, {0, 3, 31}}, Case{1, {1, 3}, {2, 1, 22}},
+                          Case{2, {2, 1}, {0, 4, 12}}}) {
+        Job job = small_job();
+        VerifyOptions options;
+        options.worlds = c.worlds;
+        options.steps = 4;
+        options.fault = c.fault;
+        const Verification found = verified(c.ranks, config_of(job), options);
+        REQUIRE(found.difference);
+        const FirstDifference& d = *found.difference;
+        CHECK(d.departure.step == c.fault.step);
+        CHECK(d.departure.rank == c.fault.rank);
+        CHECK(d.world == 1);
+        CHECK(d.name == "fc1.weight");
+        REQUIRE(d.element);
+        CHECK(d.element->element == 0);
+        CHECK(d.element->elements == 1);
+        CHECK((d.element->reference ^ d.element->own) == uint64_t{1} << c.fault.bit);
+        CHECK_FALSE(d.reference_strayed);
+        CHECK(found.worlds[1].steps == c.fault.step);  // it stops there, the reference goes on
+        CHECK(found.worlds[0].steps == 4);
+        CHECK_THAT(verification_text(found), Catch::Contains("differ at step " + std::to_string(c.fault.step) + ":") &&
+                                                 Catch::Contains("fc1.weight[0, 0]"));
+        const json document = json::parse(verification_json(found));
+        CHECK(document.at("equal") == false);
+        CHECK(document.at("difference").at("step") == c.fault.step);
+        CHECK(document.at("difference").at("ulp").get<uint64_t>() > 0);
+    }
+}
+
+TEST_CASE("twin: ranks that add in another order are found out, and told why") {
+    Job job = small_job();
+    LoadedConfig loaded = config_of(job);
+    loaded.config.reduce.algorithm = "native";
+    VerifyOptions options;
+    options.worlds = {1, 3};
+    options.steps = 3;
+    const Verification found = verified(3, loaded, options);
+    REQUIRE(found.difference);
+    CHECK_THAT(verification_text(found), Catch::Contains("promises equal bits at an equal number of ranks only"));
+    options.worlds = {3};
+    CHECK_FALSE(verified(3, loaded, options).difference);
+}
+
+TEST_CASE("a config that cannot be verified is refused on all ranks alike") {
+    const LoadedConfig loaded = config_of(small_job());
+    const auto refusal = [&](const VerifyOptions& options) -> std::string {
+        try {
+            verified(2, loaded, options);
+        } catch (const SharedError& e) {
+            return e.kind() == ErrorKind::kUsage ? e.what() : "another kind";
+        }
+        return "";
+    };
+    CHECK_THAT(refusal({{1, 2}, 0, std::nullopt}), Catch::Contains("--steps 0"));
+    CHECK_THAT(refusal({{1, 2}, 5, Fault{2, 1, 1}}), Catch::Contains("no rank 2 in a world of 2"));
+    CHECK_THAT(refusal({{1, 2}, 5, Fault{0, 6, 1}}), Catch::Contains("step 6 is never reached"));
+}
