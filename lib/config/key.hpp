@@ -45,6 +45,7 @@ struct Key {
     size_t most_entries = std::numeric_limits<size_t>::max();
     KeyEffect effect = KeyEffect::kBits;
     bool path = false;  // a string that names a file or folder: made absolute
+    bool fp32 = false;  // numbers that a kernel gets in fp32: there, too, they must be finite and in range
 };
 
 /// Two keys of which exactly one may be set: a later layer that sets one drops the other. 0 counts as not set.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include "config/nearest.hpp"
 
@@ -23,14 +24,33 @@ std::string limit_text(double limit) {
                                                                 : toml_text(limit);
 }
 
+bool is_too_low(const Range& range, double number) {
+    return range.above ? number <= range.least : number < range.least;
+}
+bool is_too_high(const Range& range, double number) {
+    return range.below ? number >= range.most : number > range.most;
+}
+
 void check_range(const std::string& name, const Range& range, double number, const TomlValue& value) {
-    const bool too_low = range.above ? number <= range.least : number < range.least;
-    const bool too_high = range.below ? number >= range.most : number > range.most;
-    if (!too_low && !too_high) return;
+    const bool too_low = is_too_low(range, number);
+    if (!too_low && !is_too_high(range, number)) return;
     // Only the side that is broken: nobody who writes 0 needs to know the upper bound.
     const Range broken =
         too_low ? Range{.least = range.least, .above = range.above} : Range{.most = range.most, .below = range.below};
     throw Fault{fmt::format("{} must be {}, got {}", name, range_text(broken), describe(value))};
+}
+
+/// A number that is legal as it is written, and not as fp32 holds it: 1e39 is infinite there, 1e-50 is 0.
+void check_fp32(const std::string& name, const Range& range, double number, const TomlValue& value) {
+    if (std::abs(number) > std::numeric_limits<float>::max()) {
+        throw Fault{fmt::format("{} must be finite in fp32 (at most {:.8g}), got {}", name,
+                                std::numeric_limits<float>::max(), describe(value))};
+    }
+    const auto rounded = static_cast<double>(static_cast<float>(number));
+    if (is_too_low(range, rounded) || is_too_high(range, rounded)) {
+        throw Fault{fmt::format("{} must be {}, got {}, which is {} in fp32", name, range_text(range), describe(value),
+                                limit_text(rounded))};
+    }
 }
 
 int64_t read_integer(const Key& key, const std::string& name, const TomlValue& value) {
@@ -51,6 +71,7 @@ double read_number(const Key& key, const std::string& name, const TomlValue& val
     }
     if (!std::isfinite(number)) throw Fault{fmt::format("{} must be finite, got {}", name, describe(value))};
     check_range(name, key.range, number, value);
+    if (key.fp32) check_fp32(name, key.range, number, value);
     return number;
 }
 

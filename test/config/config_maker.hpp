@@ -116,9 +116,14 @@ class RandomConfig {
             const double drawn = below(3) == 0   ? std::round(whole * 100) / 100
                                  : below(2) == 0 ? whole
                                                  : std::ldexp(whole, static_cast<int>(below(600)) - 300);
-            const bool low = key.range.above ? drawn <= key.range.least : drawn < key.range.least;
-            const bool high = key.range.below ? drawn >= key.range.most : drawn > key.range.most;
-            if (!low && !high) return drawn;
+            const auto legal = [&](double value) {
+                const bool low = key.range.above ? value <= key.range.least : value < key.range.least;
+                const bool high = key.range.below ? value >= key.range.most : value > key.range.most;
+                return !low && !high;
+            };
+            if (!legal(drawn)) continue;
+            if (!key.fp32) return drawn;
+            if (std::abs(drawn) < 3e38 && legal(static_cast<double>(static_cast<float>(drawn)))) return drawn;
         }
     }
 

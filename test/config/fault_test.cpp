@@ -71,6 +71,21 @@ TEST_CASE("a value out of range is refused with the bound that it breaks") {
     });
 }
 
+TEST_CASE("a number that fp32 cannot hold is refused where fp32 is what it becomes") {
+    check({
+        {"[optimizer]\nlr = 1e39", "1.toml:4:1: optimizer.lr must be finite in fp32 (at most 3.4028235e+38), got 1e39"},
+        {"data.mean = [0.5, -1e40]\ndata.std = [1, 1]",
+         "1.toml:3:6: data.mean[1] must be finite in fp32 (at most 3.4028235e+38), got -1e40"},
+        {"data.std = [1e-50]", "1.toml:3:6: data.std[0] must be above 0, got 1e-50, which is 0 in fp32"},
+        {"[model]\ndropout = 0.999999999999",
+         "1.toml:4:1: model.dropout must be at least 0 and below 1, got 0.999999999999, which is 1 in fp32"},
+        {"[batch_norm]\nepsilon = 1e-60",
+         "1.toml:4:1: batch_norm.epsilon must be above 0, got 1e-60, which is 0 in fp32"},
+    });
+    CHECK(faults({{kLeast + "[optimizer]\nlr = 3.4e38\nepsilon = 1e-60"}}).empty());  // 0 is legal there
+    CHECK(faults({{kLeast + "[schedule]\nfactor = 1e39"}}).empty());                  // used in fp64
+}
+
 TEST_CASE("an unknown choice lists the choices, a known one whose feature is missing says so") {
     check({
         {"[batch]\nlast = \"kepe\"",

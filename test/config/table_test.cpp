@@ -51,6 +51,17 @@ TEST_CASE("what is to be built later is among the choices, and something is buil
     }
 }
 
+TEST_CASE("what a kernel gets in fp32 is marked: every number of optimizer, data, model and batch norm") {
+    const std::set<std::string_view> fp64{"data.validation", "schedule.warmup_epochs", "schedule.every_epochs",
+                                          "schedule.factor", "schedule.boundaries",    "schedule.power",
+                                          "schedule.rate",   "device.timeout_s"};
+    for (const Key& key : config_keys()) {
+        INFO(key.name);
+        const bool number = key.field.type == KeyType::kNumber || key.field.type == KeyType::kNumbers;
+        CHECK(key.fp32 == (number && !fp64.contains(key.name)));
+    }
+}
+
 TEST_CASE("no two keys share a field") {
     for (const Key& changed : config_keys()) {
         RandomConfig random(7);
