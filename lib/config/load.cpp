@@ -15,15 +15,21 @@
 namespace lockstep {
 namespace {
 
-/// Absolute, starting at the folder of whoever set it. ".." stays as written: after a symbolic link it means another
-/// folder.
+/// Absolute, starting at the folder of whoever set it, without detours: a folder and the ".." behind it cancel each
+/// other, but for a symbolic link, whose ".." is elsewhere, and for a folder that is not there.
 std::string absolute_path(const std::string& path, const std::string& directory) {
+    namespace fs = std::filesystem;
     if (path.empty()) return path;
-    const std::filesystem::path joined = std::filesystem::path(directory) / path;
-    for (const auto& part : joined) {
-        if (part == "..") return joined.string();
+    fs::path shortest;
+    for (const fs::path& part : fs::path(directory) / path) {
+        std::error_code ignored;
+        const bool at_root = !shortest.empty() && !shortest.has_relative_path();
+        if (part == "." || part.empty() || (part == ".." && at_root)) continue;
+        const bool cancels = part == ".." && shortest.filename() != ".." &&
+                             fs::symlink_status(shortest, ignored).type() == fs::file_type::directory;
+        shortest = cancels ? shortest.parent_path() : shortest / part;
     }
-    return joined.lexically_normal().string();
+    return shortest.string();
 }
 
 class Loader {

@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <filesystem>
+
 #include "config/config_maker.hpp"
 
 namespace lockstep::test {
@@ -90,9 +92,23 @@ TEST_CASE("relative paths start at the file that sets them, those of variables a
     CHECK(loaded.config.log.dir == folder / "logs");
 }
 
-TEST_CASE("a path through the parent folder stays as written, for a symbolic link may stand before it") {
+TEST_CASE(
+    "a folder and the way back out of it are left out of a path, unless a symbolic link stands before or it is not "
+    "there") {
     const TempFolder folder;
-    CHECK(load(folder, {{kLeast + "log.dir = \"../x\""}}).config.log.dir == folder / "../x");
+    std::filesystem::create_directories(folder / "real/inner");
+    std::filesystem::create_directory_symlink(folder / "real/inner", folder / "link");
+    const auto path = [&](const std::string& written) {
+        return load(folder, {{kLeast + "log.dir = \"" + written + "\""}}).config.log.dir;
+    };
+    CHECK(path("real/../x") == folder / "x");
+    CHECK(path("real/inner/.././../x/") == folder / "x");
+    CHECK(path("../x") == std::filesystem::path(folder.path()).parent_path().string() + "/x");
+    CHECK(path("link/../x") == folder / "link/../x");  // that is real/x
+    CHECK(path("link/../../x") == folder / "link/../../x");
+    CHECK(path("none/../x") == folder / "none/../x");
+    CHECK(path("/../../x") == "/x");
+    CHECK(path("./real//x") == folder / "real/x");
 }
 
 TEST_CASE("a list of paths takes the place of images and labels, and the other way round") {
