@@ -26,8 +26,7 @@ class EndGuard {
 };
 
 /// This rank ends the world: a process of its own gives the mpirun or orted above this one 2.5 s to end, as it does
-/// unless a host is silent (then it would wait for minutes), then asks it with TERM, and a second later ends it with
-/// KILL. Under any other launcher nothing.
+/// unless a host is silent (then it would wait for minutes), and kills it. Under any other launcher nothing.
 void end_launcher_soon();
 
 }  // namespace lockstep

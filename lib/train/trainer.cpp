@@ -12,6 +12,7 @@
 #include "train/evaluator.hpp"
 #include "train/events.hpp"
 #include "train/model_file.hpp"
+#include "train/pace.hpp"
 #include "train/replica_check.hpp"
 #include "train/start_check.hpp"
 #include "train/step_engine.hpp"
@@ -41,7 +42,8 @@ class Run {
           engine_(comm, *device.backend, config, plan, *data.train, options),
           replicas_(comm, engine_.backend(), engine_.network().parameters(), engine_.weights(),
                     engine_.update().slots()),
-          progress_(options.progress) {
+          progress_(options.progress),
+          pace_(comm, plan.shards.shards()) {
         if (!options.fault) return;
         check_fault(*options.fault, comm.size(), plan.total_steps, "planted fault");
         fault_.emplace(*options.fault, comm.rank(), engine_.network().parameters(), engine_.backend());
@@ -58,6 +60,14 @@ class Run {
             train_from(start, loaded);
         } catch (const SharedError& e) {
             if (timeline_) timeline_->close_after(e.kind());
+            throw;
+        } catch (const PeerFailed&) {
+            throw;
+        } catch (const Error& e) {
+            comm_.announce_failure();  // while what messages under way point to still exists
+            throw Error(e.kind(), fmt::format("{} (after step {})", e.what(), result_.steps));
+        } catch (...) {
+            comm_.announce_failure();
             throw;
         }
         if (timeline_) timeline_->close();
@@ -77,17 +87,17 @@ class Run {
         start_trace(start);
         // A run that starts from another's checkpoint holds it from then on: killed early, it goes on from there, too.
         if (on_disk() && options_.resume == ResumeMode::kPath) save(start.step);
-        int64_t done = start.step;
+        int64_t done = result_.steps = start.step;
         while (done < plan_.total_steps && !result_.stopped) {
             const Clock::time_point begin = Clock::now();
             const StepOutcome outcome = engine_.step();
             const double seconds = seconds_since(begin);
             training_s_ += seconds;
             window_s_ += seconds;
-            done = outcome.at.update;
+            done = result_.steps = outcome.at.update;
+            watch_pace(seconds);
             after_step(outcome);
         }
-        result_.steps = done;
         if (!result_.stopped) finish(done);
         close();
     }
@@ -173,6 +183,24 @@ class Run {
         if (first()) events_.append("stop", {{"step", u}, {"checkpoint", result_.checkpoint}});
     }
 
+    void watch_pace(double seconds) {
+        const double waited = engine_.reducer().seconds_waiting();
+        const std::optional<Straggler> slow = pace_.after_step(seconds, waited - pace_waited_);
+        pace_waited_ = waited;
+        if (!slow) return;
+        const std::string& host = run_.hosts[static_cast<std::size_t>(slow->rank)];
+        warn("rank {} on {} holds the others up: its own work takes {:.3g} ms a step, {:.1f} times as long as theirs, and "
+             "they wait for it {:.0f}% of the time",
+             slow->rank, host, slow->step_s * 1e3, slow->step_s / slow->usual_s, slow->lost * 100);
+        events_.append("warning", {{"kind", "straggler"},
+                                   {"step", result_.steps},
+                                   {"rank", slow->rank},
+                                   {"rank_host", host},
+                                   {"step_s", slow->step_s},
+                                   {"usual_s", slow->usual_s},
+                                   {"lost", slow->lost}});
+    }
+
     void record(const StepOutcome& outcome, bool due) {
         const int64_t u = outcome.at.update;
         const int64_t samples = plan_.samples_used(u);
@@ -236,9 +264,12 @@ class Run {
                                 config_,
                                 metrics_.bytes_before_step(),
                                 metrics_.step_lines()};
-            checkpoint.model = model_file(parameters, engine_.host_weights().data(), config_.model.name);
-            checkpoint.optimizer = optimizer_file(parameters, slots);
-            result_.checkpoint = write_checkpoint(directory_->checkpoints(), checkpoint, config_.checkpoint.keep);
+            const std::vector<float> weights = engine_.host_weights();
+            comm_.work_aside([&] {
+                checkpoint.model = model_file(parameters, weights.data(), config_.model.name);
+                checkpoint.optimizer = optimizer_file(parameters, slots);
+                result_.checkpoint = write_checkpoint(directory_->checkpoints(), checkpoint, config_.checkpoint.keep);
+            });
             last_passed_ = result_.checkpoint;
             events_.append("checkpoint", {{"step", u}, {"path", result_.checkpoint}});
         });
@@ -249,11 +280,13 @@ class Run {
         agree_on_first(comm_, [&] {
             const ParameterTable& parameters = engine_.network().parameters();
             const std::vector<float> weights = engine_.host_weights();
-            result_.model = model_file(parameters, weights.data(), config_.model.name);
-            Sha256 hash;
-            hash.update(result_.model);
-            result_.sha256 = hash.hex();
-            if (on_disk()) write_file_atomic(directory_->file("model.safetensors"), result_.model);
+            comm_.work_aside([&] {
+                result_.model = model_file(parameters, weights.data(), config_.model.name);
+                Sha256 hash;
+                hash.update(result_.model);
+                result_.sha256 = hash.hex();
+                if (on_disk()) write_file_atomic(directory_->file("model.safetensors"), result_.model);
+            });
             const auto samples = static_cast<double>(plan_.samples_used(steps) - plan_.samples_used(first_step_));
             metrics_.append(
                 {end_line({steps, steps / plan_.steps_per_epoch, weights_hash(parameters, weights.data()),
@@ -297,6 +330,8 @@ class Run {
     int64_t window_step_ = 0;
     double window_s_ = 0;
     double window_waited_ = 0;
+    PaceWatch pace_;
+    double pace_waited_ = 0;
 };
 
 }  // namespace
@@ -329,7 +364,7 @@ TrainResult train_on(Communicator& comm, LoadedConfig loaded, const DataSplits& 
 TrainResult train(Communicator& comm, LoadedConfig loaded, const TrainOptions& options) {
     comm.set_timeout(loaded.config.device.timeout_s);
     DataSplits data;
-    agree(comm, [&] { data = open_data(loaded.config); });
+    agree(comm, [&] { comm.work_aside([&] { data = open_data(loaded.config); }); });
     return train_on(comm, std::move(loaded), data, options);
 }
 
