@@ -1,9 +1,9 @@
 #include "train/replica_check.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <map>
@@ -17,41 +17,45 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kTag = 820;              // of the messages that carry a piece
-constexpr std::size_t kMostLines = 8;  // of a message for people; the event has all
+constexpr int kTag = 820;  // of the messages that carry a tensor
 
-std::string value_text(uint32_t bits) {
-    return fmt::format("{} (0x{:08x})", std::bit_cast<float>(bits), bits);
+/// "fc1.weight[3, 17]": an element by its number in the file.
+std::string element_name(const Parameter& parameter, int64_t element) {
+    std::vector<int64_t> index(parameter.shape.size());
+    for (std::size_t axis = index.size(); axis-- > 0; element /= parameter.shape[axis]) {
+        index[axis] = element % parameter.shape[axis];
+    }
+    return fmt::format("{}[{}]", parameter.name, fmt::join(index, ", "));
 }
 
-nlohmann::ordered_json event_entries(const std::vector<ReplicaDifference>& differences) {
-    auto entries = nlohmann::ordered_json::array();
-    for (const ReplicaDifference& d : differences) {
-        entries.push_back({{"rank", d.rank},
-                           {"host", d.host},
-                           {"device", d.device},
-                           {"element", d.element},
-                           {"bits", fmt::format("0x{:08x}", d.bits)},
-                           {"compared_with", d.other},
-                           {"its_bits", fmt::format("0x{:08x}", d.other_bits)}});
-    }
-    return entries;
+/// A tensor of a flat array on the device, in the file's order.
+std::vector<float> file_values(Backend& backend, const Parameter& parameter, const float* flat) {
+    std::vector<float> memory(static_cast<std::size_t>(parameter.count)), file(memory.size());
+    backend.download(backend.main(), flat + parameter.offset, memory.data(), memory.size() * sizeof(float));
+    backend.synchronize();
+    to_file_order(parameter, memory.data(), file.data());
+    return file;
 }
 
-std::string failure_text(const std::vector<ReplicaDifference>& differences, int64_t step, const std::string& from) {
-    const std::string start = fmt::format("step {}: replica check: ", step);
-    std::string text;
-    for (std::size_t i = 0; i < std::min(differences.size(), kMostLines); ++i) {
-        text += start + differences[i].text() + "\n";
-    }
-    if (differences.size() > kMostLines) {
-        text += fmt::format("{}and {} ranks more; events.jsonl lists them\n", start, differences.size() - kMostLines);
-    }
-    return text + start +
-           "nothing was saved; a flipped bit enters all ranks' weights with the next step, so those that "
-           "agree may be wrong, too: " +
-           (from.empty() ? "no checkpoint has passed, start again"
-                         : fmt::format("resume from {}, the last checkpoint that passed", from));
+/// What a rank in doubt tells the others.
+std::string report_text(const ReplicaDifference& found) {
+    return json{{"host", found.host},           {"device", found.device},
+                {"element", found.element},     {"bits", {found.bits, found.other_bits}},
+                {"differing", found.differing}, {"elements", found.elements}}
+        .dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+ReplicaDifference read_report(const std::string& text, int rank, int other) {
+    const json report = json::parse(text);
+    return {rank,
+            other,
+            report.at("host"),
+            report.at("device"),
+            report.at("element"),
+            report.at("bits").at(0),
+            report.at("bits").at(1),
+            report.at("differing"),
+            report.at("elements")};
 }
 
 }  // namespace
@@ -75,61 +79,57 @@ ReplicaGroups group_replicas(std::span<const uint64_t> hash_of_rank) {
     return groups;
 }
 
-std::string ReplicaDifference::text() const {
-    const std::string who = fmt::format("rank {} on {} ({})", rank, host, device);
-    if (bits == other_bits) {
-        return fmt::format("{} hashed other bytes than rank {} from {} on, but both hold the same now", who, other,
-                           element);
-    }
-    return fmt::format("{} has {} = {}, rank {} has {}", who, element, value_text(bits), other, value_text(other_bits));
-}
-
 ReplicaCheck::ReplicaCheck(Communicator& comm, Backend& backend, const ParameterTable& parameters, const float* weights,
                            const std::vector<Update::Slot>& slots)
-    : comm_(comm), backend_(backend), hasher_(backend, parameters, weights, slots) {}
+    : comm_(comm), backend_(backend), parameters_(parameters), hasher_(parameters, backend) {
+    arrays_.push_back({"", weights});
+    for (const Update::Slot& slot : slots) arrays_.push_back({slot.name + "/", slot.values});
+    hashes_.resize(arrays_.size() * parameters.all().size());
+}
 
 std::vector<ReplicaDifference> ReplicaCheck::compare(bool state) {
-    hasher_.hash(state);
-    const std::array<uint64_t, 2> both{hasher_.weights(), hasher_.slots()};
-    const uint64_t own = state ? hash64(std::as_bytes(std::span(both))) : both[0];
+    const std::size_t tensors = parameters_.all().size();
+    const std::span<uint64_t> hashes = std::span(hashes_).first(tensors * (state ? arrays_.size() : 1));
+    for (std::size_t a = 0; a * tensors < hashes.size(); ++a) {
+        hasher_.hash(arrays_[a].values, 0, static_cast<int>(tensors), hashes.subspan(a * tensors, tensors));
+    }
+    hash_ = hash64(std::as_bytes(hashes.first(tensors)));
+    const uint64_t own = hash64(std::as_bytes(hashes));
     std::vector<uint64_t> hash_of_rank;
     for (const std::vector<std::byte>& bytes : comm_.all_gather(std::as_bytes(std::span(&own, 1)))) {
         std::memcpy(&hash_of_rank.emplace_back(), bytes.data(), sizeof own);
     }
     const bool agree = std::all_of(hash_of_rank.begin(), hash_of_rank.end(), [&](uint64_t h) { return h == own; });
     // Every rank sees the same hashes and so takes the same way.
-    return agree ? std::vector<ReplicaDifference>() : find_differences(hash_of_rank);
+    return agree ? std::vector<ReplicaDifference>() : find_differences(hash_of_rank, hashes);
 }
 
 void ReplicaCheck::require_equal(int64_t step, bool state, EventsLog& events, const std::string& last_passed) {
     const std::vector<ReplicaDifference> differences = compare(state);
-    nlohmann::ordered_json fields = {
-        {"step", step}, {"passed", differences.empty()}, {"of", state ? "weights and optimizer state" : "weights"}};
+    const nlohmann::ordered_json event = check_event(differences, step, state, hash(), last_passed);
     if (differences.empty()) {
-        fields["hash"] = hex16(hash());
-        if (comm_.rank() == 0) events.append("check", fields);
+        if (comm_.rank() == 0) events.append("check", event);
         return;
     }
     agree_on_first(comm_, [&] {
-        fields["ranks"] = event_entries(differences);
-        fields["resume_from"] = last_passed;
         try {
-            events.append("check", fields);
+            events.append("check", event);
         } catch (const Error&) {
             // A disk that is full, too, is the smaller fault: the one to tell is below.
         }
-        throw Error(ErrorKind::kMismatch, failure_text(differences, step, last_passed));
+        throw Error(ErrorKind::kMismatch, check_failure(differences, step, last_passed));
     });
 }
 
-std::vector<ReplicaDifference> ReplicaCheck::find_differences(std::span<const uint64_t> hash_of_rank) {
+std::vector<ReplicaDifference> ReplicaCheck::find_differences(std::span<const uint64_t> hash_of_rank,
+                                                              std::span<const uint64_t> hashes) {
     const ReplicaGroups groups = group_replicas(hash_of_rank);
-    const auto pieces_of_rank = comm_.all_gather(std::as_bytes(hasher_.hashes()));
+    const auto tensors_of_rank = comm_.all_gather(std::as_bytes(hashes));
     const auto first_difference = [&](int rank, int other) {
-        const auto& left = pieces_of_rank[static_cast<std::size_t>(rank)];
-        const auto& right = pieces_of_rank[static_cast<std::size_t>(other)];
+        const auto& left = tensors_of_rank[static_cast<std::size_t>(rank)];
+        const auto& right = tensors_of_rank[static_cast<std::size_t>(other)];
         const auto at = std::mismatch(left.begin(), left.end(), right.begin()).first - left.begin();
-        return std::min(static_cast<std::size_t>(at) / sizeof(uint64_t), hasher_.pieces().size() - 1);
+        return static_cast<std::size_t>(at) / sizeof(uint64_t);
     };
     const auto partner = [&](int rank) {
         const bool equal =
@@ -143,40 +143,41 @@ std::vector<ReplicaDifference> ReplicaCheck::find_differences(std::span<const ui
         const int other = partner(rank);
         if (comm_.rank() != rank && comm_.rank() != other) continue;
         const ReplicaDifference found = look_into(first_difference(rank, other), rank, other);
-        if (comm_.rank() != rank) continue;
-        own = json{{"host", host_name()},
-                   {"device", backend_.name()},
-                   {"element", found.element},
-                   {"bits", {found.bits, found.other_bits}}}
-                  .dump(-1, ' ', false, json::error_handler_t::replace);
+        if (comm_.rank() == rank) own = report_text(found);
     }
     const std::vector<std::string> reports = comm_.all_gather(own);
     std::vector<ReplicaDifference> all;
     for (const int rank : groups.in_doubt) {
-        const json report = json::parse(reports[static_cast<std::size_t>(rank)]);
-        all.push_back({rank, partner(rank), report.at("host"), report.at("device"), report.at("element"),
-                       report.at("bits").at(0), report.at("bits").at(1)});
+        all.push_back(read_report(reports[static_cast<std::size_t>(rank)], rank, partner(rank)));
     }
     return all;
 }
 
-/// `other` sends its values of the piece, `rank` finds the first that differs.
-ReplicaDifference ReplicaCheck::look_into(std::size_t piece, int rank, int other) {
-    const ReplicaPiece& where = hasher_.pieces()[piece];
-    const std::vector<float> own = hasher_.values(where);
+/// `other` sends its values of the tensor, `rank` compares.
+ReplicaDifference ReplicaCheck::look_into(std::size_t tensor, int rank, int other) {
+    const std::size_t tensors = parameters_.all().size();
+    const Parameter& parameter = parameters_[static_cast<int>(tensor % tensors)];
+    const Array& array = arrays_[tensor / tensors];
+    const std::vector<float> own = file_values(backend_, parameter, array.values);
     if (comm_.rank() == other) {
         comm_.send_recv(rank, std::as_bytes(std::span(own)), Communicator::kNobody, {}, kTag);
         return {};
     }
     std::vector<float> theirs(own.size());
     comm_.send_recv(Communicator::kNobody, {}, other, std::as_writable_bytes(std::span(theirs)), kTag);
-    const auto same_bits = [](float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); };
-    const auto at = std::mismatch(own.begin(), own.end(), theirs.begin(), same_bits).first - own.begin();
-    const std::size_t e = static_cast<std::size_t>(at) < own.size() ? static_cast<std::size_t>(at) : 0;
     ReplicaDifference found;
-    found.element = hasher_.element_name(where, static_cast<int64_t>(e));
-    found.bits = std::bit_cast<uint32_t>(own[e]);
-    found.other_bits = std::bit_cast<uint32_t>(theirs[e]);
+    found.host = host_name();
+    found.device = backend_.name();
+    found.elements = parameter.count;
+    std::size_t first = 0;
+    for (std::size_t e = own.size(); e-- > 0;) {
+        if (std::bit_cast<uint32_t>(own[e]) == std::bit_cast<uint32_t>(theirs[e])) continue;
+        first = e;
+        ++found.differing;
+    }
+    found.element = array.prefix + element_name(parameter, static_cast<int64_t>(first));
+    found.bits = std::bit_cast<uint32_t>(own[first]);
+    found.other_bits = std::bit_cast<uint32_t>(theirs[first]);
     return found;
 }
 

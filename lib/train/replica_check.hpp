@@ -5,14 +5,16 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "comm/communicator.hpp"
+#include "nn/parameters.hpp"
+#include "optim/update.hpp"
 #include "train/events.hpp"
-#include "train/replica_hash.hpp"
+#include "train/replica_report.hpp"
+#include "train/tensor_hash.hpp"
 
 namespace lockstep {
 
@@ -24,37 +26,38 @@ struct ReplicaGroups {
 };
 ReplicaGroups group_replicas(std::span<const uint64_t> hash_of_rank);
 
-/// What is found at a rank in doubt, beside the rank that it is compared with.
-struct ReplicaDifference {
-    int rank = 0, other = 0;
-    std::string host, device;           // of `rank`
-    std::string element;                // the first that differs, as the files have it: "fc1.weight[3, 17]"
-    uint32_t bits = 0, other_bits = 0;  // of the two fp32 values; equal where the memory has healed since it was hashed
-    /// "rank 2 on node7 (cpu avx512, 1 thread) has fc1.weight[3, 17] = 0.5 (0x3f000000), rank 0 has 0.25 (0x3e800000)"
-    std::string text() const;
-};
-
 class ReplicaCheck {
   public:
+    /// All lie on the device and outlive it.
     ReplicaCheck(Communicator& comm, Backend& backend, const ParameterTable& parameters, const float* weights,
                  const std::vector<Update::Slot>& slots);
 
-    /// Compares the weights of all ranks, with `state` the optimizer state, too. Empty where all agree, else one entry
+    /// Compares the weights of all ranks, with `state` the optimizer's, too. Empty where all agree, else one entry
     /// for each rank in doubt, the same on every rank. Collective.
     std::vector<ReplicaDifference> compare(bool state);
-    /// The same after `step`, written down as a check event; where ranks differ, throws SharedError(kMismatch) on all,
+    /// Of the weights compared last: a function of the values alone, so equal runs have equal ones.
+    uint64_t hash() const { return hash_; }
+    /// Compares after `step` and writes a check event; where ranks differ, throws SharedError(kMismatch) on all,
     /// naming the ranks in doubt and the checkpoint to go on from (rank 0's word holds; "" = there is none).
     void require_equal(int64_t step, bool state, EventsLog& events, const std::string& last_passed);
-    /// Hash of the weights compared last; equal runs have equal ones.
-    uint64_t hash() const { return hasher_.weights(); }
 
   private:
-    std::vector<ReplicaDifference> find_differences(std::span<const uint64_t> hash_of_rank);
-    ReplicaDifference look_into(std::size_t piece, int rank, int other);
+    struct Array {
+        std::string prefix;  // "" or "momentum/", as in the files
+        const float* values;
+    };
+
+    std::vector<ReplicaDifference> find_differences(std::span<const uint64_t> hash_of_rank,
+                                                    std::span<const uint64_t> hashes);
+    ReplicaDifference look_into(std::size_t tensor, int rank, int other);
 
     Communicator& comm_;
     Backend& backend_;
-    ReplicaHasher hasher_;
+    const ParameterTable& parameters_;
+    TensorHasher hasher_;
+    std::vector<Array> arrays_;     // weights, then slots
+    std::vector<uint64_t> hashes_;  // of the tensors, array by array
+    uint64_t hash_ = 0;
 };
 
 }  // namespace lockstep
