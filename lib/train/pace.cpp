@@ -1,5 +1,7 @@
 #include "train/pace.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/canonical_tree.hpp"
@@ -31,6 +33,14 @@ std::optional<Straggler> find_straggler(const std::vector<double>& step_s, const
     const double lost = (step_s[*slowest] - usual) / wall_s;
     if (step_s[*slowest] < kTimesSlower * usual || lost < kShareLost) return std::nullopt;
     return Straggler{static_cast<int>(*slowest), step_s[*slowest], usual, std::min(lost, 1.0)};
+}
+
+std::string straggler_text(const Straggler& s, const std::string& host) {
+    return fmt::format(
+        "rank {} on {} holds the others up: its own work takes {:.3g} ms a step, {:.1f} times as long as theirs, and "
+        "they "
+        "wait for it {:.0f}% of the time",
+        s.rank, host, s.step_s * 1e3, s.step_s / s.usual_s, s.lost * 100);
 }
 
 PaceWatch::PaceWatch(Communicator& comm, int shards)

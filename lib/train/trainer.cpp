@@ -189,9 +189,7 @@ class Run {
         pace_waited_ = waited;
         if (!slow) return;
         const std::string& host = run_.hosts[static_cast<std::size_t>(slow->rank)];
-        warn("rank {} on {} holds the others up: its own work takes {:.3g} ms a step, {:.1f} times as long as theirs, and "
-             "they wait for it {:.0f}% of the time",
-             slow->rank, host, slow->step_s * 1e3, slow->step_s / slow->usual_s, slow->lost * 100);
+        warn_line(straggler_text(*slow, host));
         events_.append("warning", {{"kind", "straggler"},
                                    {"step", result_.steps},
                                    {"rank", slow->rank},
