@@ -58,6 +58,7 @@ void add_diff(CLI::App& app, Invocation& invocation);
 void add_eval(CLI::App& app, Invocation& invocation);
 void add_export(CLI::App& app, Invocation& invocation);
 void add_inspect(CLI::App& app, Invocation& invocation);
+void add_plan(CLI::App& app, Invocation& invocation);
 void add_predict(CLI::App& app, Invocation& invocation);
 void add_train(CLI::App& app, Invocation& invocation);
 void add_verify(CLI::App& app, Invocation& invocation);

@@ -83,6 +83,7 @@ int parse_and_run(int argc, char** argv) {
     app.fallthrough();
     app.require_subcommand(1);
     add_global_options(app, invocation.global);
+    add_plan(app, invocation);
     add_train(app, invocation);
     add_eval(app, invocation);
     add_predict(app, invocation);

@@ -1,0 +1,144 @@
+#include "train/forecast.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "backend/cpu/cpu_backend.hpp"
+#include "core/thread_pool.hpp"
+#include "train/forecast_memory.hpp"
+
+namespace lockstep {
+namespace {
+
+bool power_of_two(int n) {
+    return std::has_single_bit(static_cast<unsigned>(n));
+}
+
+bool same_shards_empty(std::span<const int64_t> a, std::span<const int64_t> b) {
+    return std::equal(a.begin(), a.end(), b.begin(), [](int64_t x, int64_t y) { return (x == 0) == (y == 0); });
+}
+
+/// In a few words, what the reducer does at this world size and why.
+std::string note_on(const WorldForecast& world, ReduceMethod method, int shards) {
+    if (world.idle > 0) return fmt::format("costs: V = {} shards, {} ranks idle", shards, world.idle);
+    switch (method) {
+        case ReduceMethod::kAlone:
+            return "free: nothing to send";
+        case ReduceMethod::kHalving:
+            return "free: a ring's bytes";
+        case ReduceMethod::kDoubling:
+            return "free: small, sent whole to each of log2 W partners";
+        case ReduceMethod::kNodes:
+            break;
+    }
+    if (!power_of_two(world.world)) return fmt::format("costs: W = {} is no power of two", world.world);
+    if (!power_of_two(shards)) return fmt::format("costs: V = {} is no power of two", shards);
+    return "costs: a rank has no sample in a step";
+}
+
+/// World sizes whose reduction sends no more than it must, where every rank has samples.
+std::vector<int> free_worlds(int shards) {
+    std::vector<int> worlds{1};
+    while (power_of_two(shards) && 2 * worlds.back() <= shards) worlds.push_back(2 * worlds.back());
+    return worlds;
+}
+
+class Forecaster {
+  public:
+    Forecaster(const Config& config, const DataFacts& facts, const ForecastOptions& options, Forecast& forecast,
+               const Network& network)
+        : config_(config),
+          options_(options),
+          plan_(forecast.plan),
+          elements_(network.parameters().flat_elements()),
+          memory_(config, facts, forecast.plan, network),
+          sizes_(forecast.plan.shards.shard_sizes(0)) {}
+
+    WorldForecast of_world(int size) const {
+        WorldForecast world;
+        world.world = size;
+        world.ring_bytes = ring_bytes(elements_ * static_cast<int64_t>(sizeof(float)), size);
+        for (int rank = 0; rank < size; ++rank) world.ranks.push_back(of_rank(rank, size));
+        for (const RankForecast& rank : world.ranks) {
+            world.most_samples = std::max(world.most_samples, rank.samples);
+            world.idle += rank.shards.empty() ? 1 : 0;
+            if (!rank.sent) continue;
+            world.bytes_sent = std::max(world.bytes_sent.value_or(0), rank.sent->bytes);
+            world.messages = std::max(world.messages.value_or(0), rank.sent->messages);
+        }
+        world.imbalance =
+            static_cast<double>(world.most_samples) * size / static_cast<double>(plan_.shards.batch_size(0));
+        if (!world.bytes_sent) {
+            world.note = "the transport decides";
+            return world;
+        }
+        const ReduceMethod method = world.ranks.front().sent->method;
+        world.free = method != ReduceMethod::kNodes;
+        world.note = note_on(world, method, plan_.shards.shards());
+        world.last_bytes_sent = world.bytes_sent;
+        const std::vector<int64_t> last = plan_.shards.shard_sizes(plan_.steps_per_epoch - 1);
+        if (!same_shards_empty(sizes_, last)) world.last_bytes_sent = most_bytes(size, last);
+        return world;
+    }
+
+  private:
+    int64_t most_bytes(int world, std::span<const int64_t> sizes) const {
+        int64_t most = 0;
+        for (int rank = 0; rank < world; ++rank)
+            most = std::max(most, canonical_traffic(config_, elements_, rank, world, sizes).bytes);
+        return most;
+    }
+
+    RankForecast of_rank(int rank, int world) const {
+        RankForecast forecast;
+        forecast.rank = rank;
+        forecast.shards = shards_of_rank(plan_.shards.shards(), rank, world);
+        for (int v = forecast.shards.begin; v < forecast.shards.end; ++v)
+            forecast.samples += sizes_[static_cast<std::size_t>(v)];
+        if (!forecast.shards.empty())
+            forecast.shift_ratio = static_cast<double>(forecast.shards.begin) / plan_.shards.shards();
+        if (config_.reduce.algorithm == "canonical")
+            forecast.sent = canonical_traffic(config_, elements_, rank, world, sizes_);
+        forecast.memory = memory_.of_rank(rank, world);
+        const int64_t steps = options_.samples > 0 ? std::min(kForecastSteps, plan_.total_steps) : 0;
+        for (int64_t u = 1; u <= steps; ++u)
+            forecast.first_indices.push_back(step_indices(config_, plan_, forecast.shards, u, options_.samples));
+        return forecast;
+    }
+
+    const Config& config_;
+    const ForecastOptions& options_;
+    const RunPlan& plan_;
+    int64_t elements_;
+    MemoryPlanner memory_;
+    std::vector<int64_t> sizes_;  // of the first step's shards
+};
+
+}  // namespace
+
+std::vector<int> worlds_to_show(int shards) {
+    constexpr int kMost = 64;
+    std::vector<int> worlds;
+    for (int world = 1; world <= std::min(shards, kMost); world *= 2) worlds.push_back(world);
+    if (shards <= kMost && worlds.back() != shards) worlds.push_back(shards);
+    return worlds;
+}
+
+Forecast make_forecast(const Config& config, const DataFacts& facts, const ForecastOptions& options) {
+    const RunPlan plan = make_run_plan(config, facts.samples);
+    Forecast forecast{config.model.name, config.batch.layout, facts, plan, 0, 0, 1, {}, false, {}, {}, {}};
+    forecast.last_batch = plan.shards.batch_size(plan.steps_per_epoch - 1);
+    // The scalar kernels stand in for any machine's: where memory lies does not depend on the instruction set.
+    forecast.threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : available_cpus();
+    const auto backend = make_cpu_backend({Isa::kScalar, forecast.threads});
+    const Network network(model_spec(config, facts.shape, facts.classes), *backend);
+    forecast.parameters = network.parameters().trainable();
+    forecast.rates = learning_rates(Schedule(schedule_spec(config, plan)), plan, options.lr_at);
+    forecast.native = config.reduce.algorithm == "native";
+    if (!forecast.native) forecast.free_worlds = free_worlds(plan.shards.shards());
+    const Forecaster forecaster(config, facts, options, forecast, network);
+    for (const int world : options.worlds) forecast.worlds.push_back(forecaster.of_world(world));
+    return forecast;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,77 @@
+#include "train/forecast_memory.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace lockstep {
+namespace {
+
+constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+
+int64_t rows_of(std::span<const int64_t> sizes, ShardRange local) {
+    return std::accumulate(sizes.begin() + local.begin, sizes.begin() + local.end, int64_t{0});
+}
+
+}  // namespace
+
+MemoryPlanner::MemoryPlanner(const Config& config, const DataFacts& facts, const RunPlan& plan, const Network& network)
+    : config_(config), facts_(facts), plan_(plan), network_(network) {
+    for (const int64_t step : telling_steps(config, plan)) {
+        std::vector<int64_t> sizes = plan.shards.shard_sizes(step);
+        if (std::find(sizes_.begin(), sizes_.end(), sizes) == sizes_.end()) sizes_.push_back(std::move(sizes));
+    }
+    const ParameterTable& parameters = network.parameters();
+    update_ = update_bytes(optimizer_spec(config), update_tensors(parameters), parameters.flat_elements());
+}
+
+MemoryForecast MemoryPlanner::of_rank(int rank, int world) const {
+    const ShardRange local = shards_of_rank(plan_.shards.shards(), rank, world);
+    const int64_t elements = network_.parameters().flat_elements();
+    MemoryForecast memory;
+    memory.weights = elements * kFloat;
+    memory.gradients = gradient_sums(plan_, local) * (kLead + elements) * kFloat;
+    memory.optimizer = update_.state + update_.scratch;
+    memory.exchange = exchange(rank, world);
+    memory.activations = activations(local);
+    memory.loader = loader(local);
+    memory.data = facts_.memory_bytes;
+    return memory;
+}
+
+int64_t MemoryPlanner::exchange(int rank, int world) const {
+    if (config_.reduce.algorithm != "canonical") return 0;
+    int64_t most = 0;
+    for (const std::vector<int64_t>& sizes : sizes_) {
+        const Traffic traffic = canonical_traffic(config_, network_.parameters().flat_elements(), rank, world, sizes);
+        most = std::max(most, traffic.scratch_bytes);
+    }
+    return most;
+}
+
+// One arena serves all passes: it is as large as the largest needs.
+int64_t MemoryPlanner::activations(ShardRange local) const {
+    int64_t most = 0;
+    for (const std::vector<int64_t>& sizes : sizes_) {
+        if (rows_of(sizes, local) == 0) continue;
+        most = std::max(most, network_.training_bytes(plan_.shards.shards(), local, sizes));
+    }
+    if (facts_.test_samples == 0) return most;
+    const ShardPlan evaluation = evaluation_plan(config_, facts_.test_samples);
+    for (const int64_t piece : {int64_t{0}, evaluation.steps_per_epoch() - 1}) {
+        const int64_t rows = rows_of(evaluation.shard_sizes(piece), local);
+        if (rows > 0) most = std::max(most, network_.evaluation_bytes(static_cast<int>(rows)));
+    }
+    return most;
+}
+
+// That of an evaluation exists beside the training's.
+int64_t MemoryPlanner::loader(ShardRange local) const {
+    LoaderOptions options = training_loader_options(config_, plan_, local, 1);
+    const int64_t elements = facts_.shape.elements();
+    int64_t bytes = loader_bytes(plan_.shards, options, elements);
+    if (facts_.test_samples > 0)
+        bytes += loader_bytes(evaluation_plan(config_, facts_.test_samples), options, elements);
+    return bytes;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,60 @@
+// The learning rates worth telling of a run that may be millions of steps long: changes are found by bisection.
+#include <algorithm>
+#include <set>
+
+#include "core/error.hpp"
+#include "train/forecast.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMostRates = 100'000;  // of a run with more epochs or changes, not all are told
+
+/// The first steps of new values in (first, last]. Between two steps of one rate a rate that only ever falls, or only
+/// ever rises, has not changed.
+void add_changes(const Schedule& schedule, int64_t first, int64_t last, std::set<int64_t>& steps) {
+    if (schedule.lr(first) == schedule.lr(last) || static_cast<int64_t>(steps.size()) > kMostRates) return;
+    if (last - first == 1) {
+        steps.insert(last);
+        return;
+    }
+    const int64_t middle = first + (last - first) / 2;
+    add_changes(schedule, first, middle, steps);
+    add_changes(schedule, middle, last, steps);
+}
+
+void add_epochs(const RunPlan& plan, int64_t first, int64_t last, std::set<int64_t>& steps) {
+    const int64_t stride = plan.epochs / kMostRates + 1;
+    for (int64_t epoch = (first - 1) / plan.steps_per_epoch; epoch < plan.epochs; epoch += stride) {
+        const int64_t step = epoch * plan.steps_per_epoch + 1;
+        if (step >= first && step <= last) steps.insert(step);
+    }
+}
+
+}  // namespace
+
+std::vector<LearningRate> learning_rates(const Schedule& schedule, const RunPlan& plan,
+                                         std::span<const int64_t> asked) {
+    const int64_t last = plan.total_steps;
+    const int64_t warm = std::min(schedule.warmup_updates(), last);
+    std::set<int64_t> steps{1, last};
+    if (warm > 0) {
+        add_epochs(plan, 1, warm, steps);
+        steps.insert(warm);
+    }
+    if (!schedule.piecewise_constant()) {
+        add_epochs(plan, warm + 1, last, steps);
+    } else if (warm < last) {
+        add_changes(schedule, std::max<int64_t>(warm, 1), last, steps);
+    }
+    for (const int64_t step : asked) {
+        if (step < 1 || step > last)
+            fail(ErrorKind::kUsage, "--lr-at {}: the run has steps 1 to {}; ask for one of them", step, last);
+        steps.insert(step);
+    }
+    std::vector<LearningRate> rates;
+    for (const int64_t step : steps) rates.push_back({step, schedule.lr(step)});
+    return rates;
+}
+
+}  // namespace lockstep
