@@ -137,7 +137,8 @@ class FilesDiff {
             ++compared_;
             const std::vector<std::string> fields = differing_fields(l, r);
             if (fields.empty()) return false;
-            FirstDifference found{l.step, "evaluation", fields.front(), {}};
+            const bool loss = std::count(fields.begin(), fields.end(), "loss") > 0;
+            FirstDifference found{l.step, "evaluation", loss ? "loss" : fields.front(), {}};
             for (const std::string& field : fields) found.details.push_back(field_values(field, l, r));
             offer(std::move(found));
             return true;
