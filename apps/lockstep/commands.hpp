@@ -55,6 +55,7 @@ void report_positioned(const std::string& lines);
 
 void add_config(CLI::App& app, Invocation& invocation);
 void add_diff(CLI::App& app, Invocation& invocation);
+void add_env(CLI::App& app, Invocation& invocation);
 void add_eval(CLI::App& app, Invocation& invocation);
 void add_export(CLI::App& app, Invocation& invocation);
 void add_inspect(CLI::App& app, Invocation& invocation);

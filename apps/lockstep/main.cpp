@@ -92,6 +92,7 @@ int parse_and_run(int argc, char** argv) {
     add_verify(app, invocation);
     add_diff(app, invocation);
     add_config(app, invocation);
+    add_env(app, invocation);
 
     try {
         app.parse(argc, argv);

@@ -181,7 +181,7 @@ void examine_files(const ClusterFacts& facts, Findings& findings) {
     if (alike && seen > 0) {
         findings.push_back({Severity::kOk,
                             "data",
-                            fmt::format("{} can be read by every rank", count_text(sizes.size(), "file of the config")),
+                            fmt::format("{} of the config can be read by every rank", count_text(sizes.size(), "file")),
                             "",
                             {}});
     }

@@ -76,7 +76,9 @@ bool appears(const std::string& file) {
 FolderFacts look_at_folder(Communicator& comm, const std::string& path) {
     FolderFacts facts;
     std::error_code ignored;
-    facts.path = comm.broadcast(0, fs::absolute(path, ignored).lexically_normal().string());
+    fs::path asked = fs::absolute(path, ignored).lexically_normal();
+    if (!asked.has_filename() && asked.has_relative_path()) asked = asked.parent_path();  // "x/" is x
+    facts.path = comm.broadcast(0, asked.string());
     std::unique_ptr<Probe> probe;
     if (comm.rank() == 0) {
         facts.existing = nearest_existing(facts.path);
