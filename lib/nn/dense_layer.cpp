@@ -1,6 +1,7 @@
 // A dense layer with bias, with the relu that may follow, on all local rows at once: its weight gradient runs each
 // shard's chain and the canonical tree in one kernel. Behind a spatial map it reads the map's NHWC elements as they
 // lie.
+#include <algorithm>
 #include <vector>
 
 #include "nn/layer.hpp"
@@ -13,8 +14,8 @@ class DenseLayer final : public Layer {
     DenseLayer(const LayerSpec& spec, Backend& backend) : spec_(spec), backend_(backend) {}
 
     void plan(int plan, const FoldProgram& fold, std::span<const int>) override {
-        plans_.resize(static_cast<std::size_t>(plan) + 1);
-        Plan& made = plans_.back();
+        plans_.resize(std::max(plans_.size(), static_cast<std::size_t>(plan) + 1));
+        Plan& made = plans_[static_cast<std::size_t>(plan)];
         made.dense =
             backend_.plan_dense(static_cast<int>(spec_.in.elements()), spec_.out.channels, fold, spec_.relu_inside);
         made.dw.resize(fold.roots.size());

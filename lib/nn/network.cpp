@@ -16,22 +16,32 @@ struct Network::State {
 
     StepPlan& plan_for(bool training, int shards, ShardRange range, std::span<const int64_t> sizes);
     StepPlan& adopt(StepPlan plan);
+    int free_number();
+
+    // With layout "epoch" the sizes of the shards go round: up to V patterns before the first one returns, each of
+    // which has V entries. 64 of them are kept; with more, a step makes its plan anew, which costs little beside its
+    // own work.
+    static constexpr std::size_t kMostPlans = 64;
 
     Graph graph;
-    std::vector<std::unique_ptr<StepPlan>> plans;
+    std::vector<std::unique_ptr<StepPlan>> plans;  // by their numbers
+    std::vector<int64_t> last_use;                 // of each
+    int64_t uses = 0;
     std::unique_ptr<Buffer> arena;  // one for all plans: as large as the largest needs
 };
 
 StepPlan& Network::State::plan_for(bool training, int shards, ShardRange range, std::span<const int64_t> sizes) {
     for (const auto& plan : plans) {
-        if (plan->is_for(training, shards, range, sizes)) return *plan;
+        if (plan == nullptr || !plan->is_for(training, shards, range, sizes)) continue;
+        last_use[static_cast<std::size_t>(plan->number)] = ++uses;
+        return *plan;
     }
     return adopt(training ? plan_training(graph, shards, range, sizes)
                           : plan_evaluation(graph, static_cast<int>(sizes[0])));
 }
 
 StepPlan& Network::State::adopt(StepPlan plan) {
-    plan.number = static_cast<int>(plans.size());
+    plan.number = free_number();
     std::vector<int> block_rows;
     for (const Block& block : plan.blocks) block_rows.push_back(block.rows);
     std::sort(block_rows.begin(), block_rows.end());
@@ -41,8 +51,22 @@ StepPlan& Network::State::adopt(StepPlan plan) {
         arena.reset();  // nothing in it outlives a step
         arena = graph.backend.allocate(static_cast<std::size_t>(plan.bytes));
     }
-    plans.push_back(std::make_unique<StepPlan>(std::move(plan)));
-    return *plans.back();
+    const auto number = static_cast<std::size_t>(plan.number);
+    last_use[number] = ++uses;
+    plans[number] = std::make_unique<StepPlan>(std::move(plan));
+    return *plans[number];
+}
+
+/// A new one, or that of the plan that was not used for longest: the layers replace theirs, too.
+int Network::State::free_number() {
+    if (plans.size() < kMostPlans) {
+        plans.emplace_back();
+        last_use.push_back(0);
+        return static_cast<int>(plans.size()) - 1;
+    }
+    const auto oldest = std::min_element(last_use.begin(), last_use.end()) - last_use.begin();
+    plans[static_cast<std::size_t>(oldest)].reset();
+    return static_cast<int>(oldest);
 }
 
 Network::Network(const ModelSpec& spec, Backend& backend) : state_(std::make_unique<State>(spec, backend)) {}
