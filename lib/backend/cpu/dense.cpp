@@ -24,7 +24,7 @@ constexpr int kPackWeights = 256;    // from here on, packing W is paid for
 // The data gradient packs W from this many samples on. Each row of a panel in place is a few cache lines, W's row
 // length apart: the larger W, the fewer of them are still in a cache when the next tile comes.
 int pack_weights_backward(int64_t weights) {
-    return weights <= (1 << 19) ? 96 : weights <= (1 << 22) ? 24 : 4;
+    return weights <= (1 << 19) ? 192 : weights <= (1 << 22) ? 24 : 4;
 }
 
 constexpr int64_t kPartialBytes = 384 * 1024;  // of sums kept between blocks of k, of a thread
