@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <iterator>
 
 #include "core/log.hpp"
 #include "io/json_number.hpp"
@@ -23,10 +22,10 @@ constexpr std::array<const char*, 10> kNames{"step",      "input",    "forward",
                                              "optimizer", "evaluate", "checkpoint", "replica check", "gather trace"};
 
 /// Chrome counts in microseconds; three decimals keep every nanosecond, so that spans nest in the file as they did.
-struct Microseconds {
-    int64_t whole, thousandths;
-    explicit Microseconds(int64_t ns) : whole(ns / 1000), thousandths(ns % 1000) {}
-};
+void append_microseconds(std::string& text, int64_t ns) {
+    const fmt::format_int whole(ns / 1000), thousandths(1000 + ns % 1000);
+    text.append(whole.data(), whole.size()).append(".").append(thousandths.data() + 1, 3);
+}
 
 }  // namespace
 
@@ -127,13 +126,20 @@ void Timeline::gather() {
 }
 
 void Timeline::write_spans(int rank, std::span<const Span> spans) {
+    // What most of an event consists of is made once: a small step should not be outweighed by its spans.
+    std::array<std::string, kNames.size()> starts;
+    for (std::size_t i = 0; i < kNames.size(); ++i) {
+        starts[i] = fmt::format(
+            ",\n{{\"name\":\"{}\",\"cat\":\"train\",\"ph\":\"X\",\"pid\":{},\"tid\":0,\"ts\":", kNames[i], rank);
+    }
     for (const Span& span : spans) {
-        const Microseconds at(span.begin), lasted(span.end - span.begin);
-        fmt::format_to(std::back_inserter(text_),
-                       ",\n{{\"name\":\"{}\",\"cat\":\"train\",\"ph\":\"X\",\"pid\":{},\"tid\":0,\"ts\":{}.{:03},"
-                       "\"dur\":{}.{:03},\"args\":{{\"step\":{}}}}}",
-                       kNames[static_cast<std::size_t>(span.stage)], rank, at.whole, at.thousandths, lasted.whole,
-                       lasted.thousandths, span.step);
+        text_ += starts[static_cast<std::size_t>(span.stage)];
+        append_microseconds(text_, span.begin);
+        text_ += ",\"dur\":";
+        append_microseconds(text_, span.end - span.begin);
+        text_ += ",\"args\":{\"step\":";
+        const fmt::format_int step(span.step);
+        text_.append(step.data(), step.size()).append("}}");
         if (text_.size() >= kBlock) write_text();
     }
 }
