@@ -88,7 +88,7 @@ Verification verify_on(Communicator& job, LoadedConfig loaded, const DataSplits&
 Verification verify(Communicator& job, LoadedConfig loaded, const VerifyOptions& options) {
     job.set_timeout(loaded.config.device.timeout_s);
     DataSplits data;
-    agree(job, [&] { data = open_data(loaded.config); });
+    agree(job, [&] { job.work_aside([&] { data = open_data(loaded.config); }); });
     return verify_on(job, std::move(loaded), data, options);
 }
 

@@ -93,8 +93,8 @@ std::string difference_text(const Verification& v) {
                                value_text(d, bits), hex);
         };
         text += line(reference, d.element->reference) + line(world, d.element->own);
-        text += fmt::format("  element {}, {}; {} of {} elements differ\n", d.element->element, distance_text(d),
-                            d.element->elements, d.elements);
+        text += fmt::format("  element {}, {}; {} of {} elements {}\n", d.element->element, distance_text(d),
+                            d.element->elements, d.elements, d.element->elements == 1 ? "differs" : "differ");
     } else if (!d.departure.failure.empty()) {
         text += fmt::format("  {} did that step, {} could not: {}\n", reference, world, d.departure.failure);
     }

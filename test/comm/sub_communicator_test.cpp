@@ -2,6 +2,8 @@
 #include "comm/sub_communicator.hpp"
 
 #include <catch2/catch.hpp>
+#include <condition_variable>
+#include <mutex>
 
 #include "comm/collective_cases.hpp"
 #include "comm/reducer_cases.hpp"
@@ -78,14 +80,36 @@ TEST_CASE("messages of a world are not taken for the job's, nor for the next wor
 }
 
 TEST_CASE("a silent rank of a world is named by its number in the job") {
-    const std::string message = message_of(4, [](Communicator& job) {
-        job.set_timeout(0.5);
-        if (job.rank() == 0) return;
-        const auto world = make_sub_communicator(job, 1, 3, 0);
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool given_up = false;
+    std::string message;
+    run_thread_world(3, [&](Communicator& job) {
+        job.set_timeout(1);
         std::byte never{};
-        if (world->rank() == 1) world->send_recv(Communicator::kNobody, {}, 2, {&never, 1});
+        if (job.rank() == 0) {  // of no world, and waits for one that waits
+            try {
+                job.send_recv(Communicator::kNobody, {}, 1, {&never, 1});
+            } catch (const Error&) {
+            }
+            return;
+        }
+        const auto world = make_sub_communicator(job, 1, 2, 0);
+        if (world->rank() == 1) {  // alive, but silent
+            std::unique_lock lock(mutex);
+            changed.wait(lock, [&] { return given_up; });
+            return;
+        }
+        try {
+            world->send_recv(Communicator::kNobody, {}, 1, {&never, 1});
+        } catch (const Error& error) {
+            message = error.what();
+        }
+        const std::lock_guard lock(mutex);
+        given_up = true;
+        changed.notify_all();
     });
-    CHECK(message == "rank 3 did not answer for 0.5 s (device.timeout_s)");
+    CHECK(message == "rank 2 did not answer for 1 s (device.timeout_s)");
 }
 
 TEST_CASE("a world that this rank is not part of, or a peer outside it, is refused") {

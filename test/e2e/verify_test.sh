@@ -59,7 +59,7 @@ expect_flipped() { # RANKS WORLDS RANK STEP BIT [ARGUMENTS…]
     local last=${2##*,}
     [[ $(column 9) =~ ^reference(\ yes)*\ "no, from step $4"$ ]] || fail "the table says: $(column 9)"
     grep -qE "^differ at step $4: world $last( \(row [0-9]\))?, rank $3: [a-z0-9]+.weight\[0(, 0)*\]$" stdout || fail "not the place of the fault"
-    grep -qE "^  element 0, [0-9]+ ulp apart; 1 of [0-9]+ elements differ$" stdout || fail "not the element of the fault"
+    grep -qE "^  element 0, [0-9]+ ulp apart; 1 of [0-9]+ elements differs$" stdout || fail "not the element of the fault"
     [[ $(lockstep_said | grep "^lockstep: ") == "lockstep: step $4: world $last"*" differs from world "*".weight[0"* ]] || fail "no word on stderr"
     local bits
     bits=$(sed -nE 's/^  world .* (0x[0-9a-f]{8})$/\1/p' stdout | paste -sd ' ')

@@ -1,4 +1,5 @@
 // How `verify` splits a job, what it takes for a difference, and that it finds one where there is one.
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <map>
 #include <mutex>
@@ -29,6 +30,28 @@ Job small_job() {
     job.batch = 40;
     return job;
 }
+
+/// A data set of which every sample is another one from a certain reading on.
+class Changing : public Dataset {
+  public:
+    Changing(const Dataset& data, int from)
+        : data_(data), from_(from), readings_(static_cast<std::size_t>(data.size())) {}
+    int64_t size() const override { return data_.size(); }
+    SampleShape shape() const override { return data_.shape(); }
+    int classes() const override { return data_.classes(); }
+    int32_t label(int64_t i) const override { return data_.label(i); }
+    std::string fingerprint() const override { return data_.fingerprint(); }
+    int32_t read(int64_t i, std::span<float> pixels) const override {
+        const int32_t label = data_.read(i, pixels);
+        if (readings_[static_cast<std::size_t>(i)]++ >= from_) pixels[0] += 0.25F;
+        return label;
+    }
+
+  private:
+    const Dataset& data_;
+    int from_;
+    mutable std::vector<std::atomic<int>> readings_;
+};
 
 /// On ranks that are threads; what rank 0 found, which must be what all found.
 Verification verified(int ranks, const LoadedConfig& loaded, const VerifyOptions& options) {
@@ -239,6 +262,79 @@ TEST_CASE("twin: ranks that add in another order are found out, and told why") {
     CHECK_THAT(verification_text(found), Catch::Contains("promises equal bits at an equal number of ranks only"));
     options.worlds = {3};
     CHECK_FALSE(verified(3, loaded, options).difference);
+}
+
+TEST_CASE("twin: a rank that sees other pixels is found out by the loss") {
+    const LoadedConfig loaded = config_of(small_job());
+    set_log(LogLevel::kQuiet, false);
+    VerifyOptions options;
+    options.worlds = {1, 2};
+    options.steps = 3;
+    run_thread_world(3, [&](Communicator& comm) {
+        DataSplits clean = open_data(loaded.config);
+        DataSplits data;
+        data.train = std::make_unique<Changing>(*clean.train, comm.rank() == 2 ? 0 : 1000);
+        const Verification found = verify_on(comm, loaded, data, options);
+        if (!found.difference || found.difference->name != "loss" || found.difference->departure.step != 1) {
+            fail(ErrorKind::kRuntime, "not found: {}", departure_line(found));
+        }
+    });
+}
+
+TEST_CASE("a reference that does not repeat itself is said to have strayed") {
+    Job job = small_job();
+    job.samples = 1000;  // every sample is read once at most in a world
+    const LoadedConfig loaded = config_of(job);
+    set_log(LogLevel::kQuiet, false);
+    VerifyOptions options;
+    options.worlds = {1, 1};
+    options.steps = 2;
+    const DataSplits clean = open_data(loaded.config);
+    DataSplits data;
+    data.train = std::make_unique<Changing>(*clean.train, 1);
+    const auto alone = make_single_communicator();
+    const Verification found = verify_on(*alone, loaded, data, options);
+    REQUIRE(found.difference);
+    CHECK(found.difference->departure.step == 1);
+    CHECK(found.difference->reference_strayed);
+    CHECK_THAT(verification_text(found), Catch::Contains("did not repeat itself"));
+}
+
+TEST_CASE("differing indices, a step that could not be done and numbers that are none can be told") {
+    Verification v;
+    v.steps = 9;
+    v.worlds.resize(2);
+    v.worlds[0].cast.world = 2;
+    v.worlds[1].cast.world = 3;
+    v.worlds[1].departure = Departure{4, 1, {Place::Kind::kIndices, 5}, ""};
+    v.difference = FirstDifference{};
+    FirstDifference& d = *v.difference;
+    d.world = 1;
+    d.departure = *v.worlds[1].departure;
+    d.name = "indices of shard 5";
+    d.width = 8;
+    d.element = ElementDifference{2, 1002, 17, 3};
+    d.elements = 12;
+    CHECK_THAT(verification_text(v), Catch::Contains("differ at step 4: world 3, rank 1: indices of shard 5[2]\n") &&
+                                         Catch::Contains("world 2              1002\n") &&
+                                         Catch::Contains("3 of 12 elements differ\n"));
+    CHECK(json::parse(verification_json(v)).at("difference").at("value") == 17);
+    d.name = "fc1.weight";
+    d.shape = {3, 4};
+    d.width = 4;
+    d.element = ElementDifference{7, 0x7fc00000U, 0xff800000U, 1};
+    CHECK_THAT(verification_text(v), Catch::Contains("fc1.weight[1, 3]") && Catch::Contains("NaN  0x7fc00000") &&
+                                         Catch::Contains("-inf  0xff800000") &&
+                                         Catch::Contains("1 of 12 elements differs"));
+    CHECK(json::parse(verification_json(v)).at("difference").at("ulp").is_null());
+    CHECK(json::parse(verification_json(v)).at("difference").at("value").is_null());
+    d.element.reset();
+    d.departure.failure = "step 4: non-finite";
+    CHECK_THAT(verification_text(v), Catch::Contains("world 2 did that step, world 3 could not: step 4: non-finite"));
+    CHECK(json::parse(verification_json(v)).at("difference").at("failure") == "step 4: non-finite");
+    // Several worlds of one size are told apart by their rows.
+    v.worlds[0].cast.world = 3;
+    CHECK(departure_line(v) == "step 4: world 3 (row 2) differs from world 3 (row 1) in fc1.weight");
 }
 
 TEST_CASE("a config that cannot be verified is refused on all ranks alike") {
