@@ -111,15 +111,7 @@ class Run {
             fmt::format("rank {} of {} on {}: {}", comm_.rank(), comm_.size(), host_name(), engine_.backend().name()));
         if (!first()) return;
         run_ = {options_.argv, facts_.version, comm_.size(), hosts, devices, facts_.arithmetic, utc_now(), ""};
-        if (on_disk()) {
-            write_file_atomic(directory_->file("config.resolved.toml"), config_to_toml(loaded.config));
-            write_file_atomic(directory_->file("run.json"), run_json(run_));
-            if (options_.resume == ResumeMode::kAuto && !start.path.empty()) {  // killed before it named the newest?
-                write_file_atomic(directory_->checkpoints() + "/latest", checkpoint_name(start.step) + "\n");
-            }
-            metrics_ = MetricsLog(directory_->file("metrics.jsonl"), start.metrics_bytes);
-            events_ = EventsLog(directory_->file("events.jsonl"));
-        }
+        if (on_disk()) comm_.work_aside([&] { open_files(start, loaded); });
         metrics_.begin_step();
         const bool complete = start.step == plan_.total_steps;
         for (const MetricsLine& line : start.metrics_lines) {
@@ -147,6 +139,16 @@ class Run {
         trace_->open(on_disk() ? directory_->file("trace.jsonl") : "", start.step,
                      options_.resume == ResumeMode::kAuto && !start.path.empty(), engine_.weights());
         engine_.watch(*trace_);
+    }
+
+    void open_files(const StartingPoint& start, const LoadedConfig& loaded) {
+        write_file_atomic(directory_->file("config.resolved.toml"), config_to_toml(loaded.config));
+        write_file_atomic(directory_->file("run.json"), run_json(run_));
+        if (options_.resume == ResumeMode::kAuto && !start.path.empty()) {  // killed before it named the newest?
+            write_file_atomic(directory_->checkpoints() + "/latest", checkpoint_name(start.step) + "\n");
+        }
+        metrics_ = MetricsLog(directory_->file("metrics.jsonl"), start.metrics_bytes);
+        events_ = EventsLog(directory_->file("events.jsonl"));
     }
 
     bool eval_due(int64_t u) const {
@@ -299,7 +301,7 @@ class Run {
         if (trace_) result_.trace = trace_->text();
         if (!on_disk()) return;
         run_.end = utc_now();
-        write_file_atomic(directory_->file("run.json"), run_json(run_));
+        comm_.work_aside([&] { write_file_atomic(directory_->file("run.json"), run_json(run_)); });
     }
 
     Communicator& comm_;
