@@ -5,6 +5,7 @@
 
 #include "backend/cpu/cpu_backend.hpp"
 #include "core/thread_pool.hpp"
+#include "train/device.hpp"
 #include "train/forecast_memory.hpp"
 
 namespace lockstep {
@@ -41,6 +42,14 @@ std::vector<int> free_worlds(int shards) {
     std::vector<int> worlds{1};
     while (power_of_two(shards) && 2 * worlds.back() <= shards) worlds.push_back(2 * worlds.back());
     return worlds;
+}
+
+/// The instruction set decides some paddings. Where this machine lacks the one asked for, its own stands in.
+Isa isa_to_plan_for(const Config& config) {
+    const Isa wanted = isa_of(config.device.isa);
+    const std::vector<Isa> here = available_isas();
+    if (std::find(here.begin(), here.end(), wanted) != here.end()) return wanted;
+    return here.size() > 1 ? Isa::kAuto : Isa::kScalar;
 }
 
 class Forecaster {
@@ -128,9 +137,8 @@ Forecast make_forecast(const Config& config, const DataFacts& facts, const Forec
     const RunPlan plan = make_run_plan(config, facts.samples);
     Forecast forecast{config.model.name, config.batch.layout, facts, plan, 0, 0, 1, {}, false, {}, {}, {}};
     forecast.last_batch = plan.shards.batch_size(plan.steps_per_epoch - 1);
-    // The scalar kernels stand in for any machine's: where memory lies does not depend on the instruction set.
     forecast.threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : available_cpus();
-    const auto backend = make_cpu_backend({Isa::kScalar, forecast.threads});
+    const auto backend = make_cpu_backend({isa_to_plan_for(config), forecast.threads});
     const Network network(model_spec(config, facts.shape, facts.classes), *backend);
     forecast.parameters = network.parameters().trainable();
     forecast.rates = learning_rates(Schedule(schedule_spec(config, plan)), plan, options.lr_at);
