@@ -29,6 +29,8 @@ struct Invocation {
     std::vector<std::string> arguments;  // argv, for run.json
     GlobalOptions global;
     std::function<int()> action;  // of the chosen subcommand; its result is the exit code
+    std::string fault;            // of the command line; there is no action then
+    std::vector<std::pair<std::string, std::string>> options = {};  // that all ranks must be given alike, by name
 };
 
 /// -c/--config FILE and --set KEY=VALUE, both repeatable, of a subcommand that takes a config.

@@ -10,6 +10,7 @@
 #include "config/key_table.hpp"
 #include "core/error.hpp"
 #include "io/json_number.hpp"
+#include "launch.hpp"
 
 namespace lockstep {
 namespace {
@@ -76,8 +77,9 @@ int check(const ConfigCommand& command) {
 void add_config(CLI::App& app, Invocation& invocation) {
     const auto command = std::make_shared<ConfigCommand>();
     const auto choose = [command, &invocation](CLI::App* sub, int (*action)(const ConfigCommand&)) {
-        sub->callback(
-            [command, &invocation, action] { invocation.action = [command, action] { return action(*command); }; });
+        sub->callback([command, &invocation, action] {
+            invocation.action = on_first_rank(invocation, [command, action] { return action(*command); });
+        });
         return sub;
     };
     CLI::App* config = app.add_subcommand("config", "Write, print and check config files");

@@ -4,6 +4,7 @@
 
 #include "commands.hpp"
 #include "core/error.hpp"
+#include "launch.hpp"
 #include "train/run_diff.hpp"
 
 namespace lockstep {
@@ -18,11 +19,11 @@ void add_diff(CLI::App& app, Invocation& invocation) {
     command->add_option("run_b", *right, "Run directory")->type_name("RUN_B")->required();
     command->add_flag("--json", *json, "One JSON document");
     command->callback([=, &invocation] {
-        invocation.action = [=] {
+        invocation.action = on_first_rank(invocation, [=] {
             const RunDiff diff = diff_runs(*left, *right);
             print_result(*json ? diff_json(diff) : diff_text(diff));
             return diff.first ? exit_code(ErrorKind::kMismatch) : 0;
-        };
+        });
     });
 }
 

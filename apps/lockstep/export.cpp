@@ -7,13 +7,13 @@
 #include "io/files.hpp"
 #include "io/npz.hpp"
 #include "io/safetensors.hpp"
+#include "launch.hpp"
 #include "stored.hpp"
 
 namespace lockstep {
 namespace {
 
 int export_now(const StoredOptions& options, const std::string& format, const std::string& out) {
-    if (format == "onnx") fail(ErrorKind::kUsage, "--format onnx: not built yet; safetensors and npz are");
     if (std::filesystem::is_directory(out)) fail(ErrorKind::kUsage, "{}: is a folder; --out names a file", out);
     const StoredModel stored = options.read();
     if (format == "safetensors") {
@@ -34,11 +34,13 @@ void add_export(CLI::App& app, Invocation& invocation) {
     const auto out = std::make_shared<std::string>();
     command->add_option("--run", options->run, "Run directory")->type_name("DIR")->required();
     command->add_option("--format", *format, "File format")
-        ->check(CLI::IsMember({"safetensors", "npz", "onnx"}))
-        ->type_name("safetensors|npz|onnx")
+        ->check(CLI::IsMember({"safetensors", "npz"}))
+        ->type_name("safetensors|npz")
         ->required();
     command->add_option("--out", *out, "File to write")->type_name("FILE")->required();
-    command->callback([=, &invocation] { invocation.action = [=] { return export_now(*options, *format, *out); }; });
+    command->callback([=, &invocation] {
+        invocation.action = on_first_rank(invocation, [=] { return export_now(*options, *format, *out); });
+    });
 }
 
 }  // namespace lockstep

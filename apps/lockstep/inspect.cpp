@@ -13,6 +13,7 @@
 #include "data/idx_file.hpp"
 #include "io/files.hpp"
 #include "io/safetensors.hpp"
+#include "launch.hpp"
 #include "train/checkpoint.hpp"
 #include "train/run_directory.hpp"
 
@@ -131,11 +132,11 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
     command->add_option("path", *path, "File or folder")->type_name("FILE|DIR")->required();
     command->add_flag("--json", *json, "One JSON document");
     command->callback([=, &invocation] {
-        invocation.action = [=] {
+        invocation.action = on_first_rank(invocation, [=] {
             const Json facts = describe(*path);
             print_result(*json ? facts.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : as_text(facts));
             return 0;
-        };
+        });
     });
 }
 

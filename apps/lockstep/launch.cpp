@@ -8,6 +8,7 @@
 #include "comm/mpi_communicator.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "same_command.hpp"
 #include "train/agreement.hpp"
 #include "train/run_directory.hpp"
 
@@ -58,6 +59,7 @@ int follow(Communicator& comm, const std::string& message) {
 /// The body's exit code; what stops all ranks alike is told by rank 0.
 int shared_outcome(Communicator& comm, const Invocation& invocation, FunctionRef<int(Communicator&)> body) {
     try {
+        check_same_command(comm, invocation);
         return body(comm);
     } catch (const SharedError& e) {
         if (comm.rank() == 0) e.positioned() ? report_positioned(e.what()) : report(e.what(), invocation.global);
@@ -72,6 +74,17 @@ bool under_launcher() {
         if (environment_variable(name)) return true;
     }
     return false;
+}
+
+std::function<int()> on_first_rank(const Invocation& invocation, std::function<int()> action) {
+    if (!under_launcher()) return action;
+    return [&invocation, action = std::move(action)] {
+        return run_as_rank(invocation, true, [&](Communicator& comm) {
+            int code = 0;
+            agree_on_first(comm, [&] { comm.work_aside([&] { code = action(); }); });
+            return std::stoi(comm.broadcast(0, std::to_string(code)));
+        });
+    };
 }
 
 int run_as_rank(const Invocation& invocation, bool allow_singleton, FunctionRef<int(Communicator&)> body) {

@@ -13,7 +13,7 @@
 #include "core/log.hpp"
 #include "core/version.hpp"
 #include "launch.hpp"
-#include "train/agreement.hpp"
+#include "same_command.hpp"
 
 namespace lockstep {
 namespace {
@@ -47,15 +47,13 @@ std::string usage_fault(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 /// A wrong command line: the ranks of a launcher all see it, and one of them tells it.
-int refuse_usage(const std::string& message, const Invocation& invocation) {
+int refuse_usage(const std::string& message, Invocation& invocation) {
     if (!under_launcher()) {
         report(message, invocation.global);
         return kUsageError;
     }
-    return run_as_rank(invocation, true, [&](Communicator& comm) {
-        agree(comm, [&] { throw Error(ErrorKind::kUsage, message); });
-        return kUsageError;
-    });
+    invocation.fault = message;
+    return run_as_rank(invocation, true, [](Communicator&) { return kUsageError; });
 }
 
 int run(const Invocation& invocation) {
@@ -105,6 +103,7 @@ int parse_and_run(int argc, char** argv) {
             : invocation.global.verbose ? LogLevel::kVerbose
                                         : LogLevel::kNormal,
             true);
+    invocation.options = options_to_compare(app);
     return run(invocation);
 }
 

@@ -33,9 +33,12 @@ void check_equal_split(Communicator& comm, const std::string& split, const std::
 }  // namespace
 
 void StoredOptions::add_to(CLI::App& command, bool with_checkpoint) {
-    command.add_option("--run", run, "Run directory")->type_name("DIR");
+    command
+        .add_option("--run", run, with_checkpoint ? "Run directory; this or --checkpoint is needed" : "Run directory")
+        ->type_name("DIR");
     if (with_checkpoint) {
-        command.add_option("--checkpoint", checkpoint, "A checkpoint, with -c")->type_name("PATH");
+        command.add_option("--checkpoint", checkpoint, "A checkpoint, with -c; this or --run is needed")
+            ->type_name("PATH");
         command.add_option("-c,--config", files, "Config file for --checkpoint")
             ->type_name("FILE")
             ->allow_extra_args(false);
@@ -43,7 +46,8 @@ void StoredOptions::add_to(CLI::App& command, bool with_checkpoint) {
     command.add_option("--set", sets, "Set one key, for example device.threads=2")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
-    command.add_option("--split", split, "test or train")
+    command.add_option("--split", split, "Which split")
+        ->capture_default_str()
         ->check(CLI::IsMember({"test", "train"}))
         ->type_name("test|train");
     command.add_flag("--allow-singleton", allow_singleton, "Work alone though a launcher without MPI started several");

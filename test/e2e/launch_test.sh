@@ -73,4 +73,53 @@ expect_exit 2
 run mpi 3 lockstep eval
 expect_exit 2
 [[ $(lockstep_said) == "lockstep: give --run DIR, or --checkpoint PATH with -c FILE" ]] || fail "not one line: $(lockstep_said)"
+# Commands that work with files alone: of several ranks the first does it, once.
+cd ..
+for arguments in "inspect run" "inspect run/model.safetensors --json" "config show -c small.toml" "config schema"; do
+    run "$lockstep" $arguments
+    cp stdout alone.txt
+    run mpi 3 "$lockstep" $arguments
+    expect_exit 0
+    cmp alone.txt stdout || fail "not what one process says"
+done
+run mpi 3 "$lockstep" export --run run --format safetensors --out exported
+expect_exit 0
+cmp exported run/model.safetensors
+run mpi 3 "$lockstep" config init once.toml
+expect_exit 0
+expect_stdout once.toml
+run mpi 3 "$lockstep" inspect nowhere
+expect_exit 3
+[[ $(lockstep_said) == "lockstep: nowhere: no such file or folder" ]] || fail "not one line: $(lockstep_said)"
+
+# One launch, one command line: other commands, or other runs, would wait for each other in vain.
+host=$(uname -n)
+mixed() { # LINE -- ARGUMENTS OF RANK 0 -- OF RANK 1
+    local line=$1 first=() other=()
+    shift 2
+    for (( ; ; )); do
+        [[ $1 != -- ]] || break
+        first+=("$1")
+        shift
+    done
+    shift
+    other=("$@")
+    run launch -np 1 "$lockstep" "${first[@]}" : -np 1 "$lockstep" "${other[@]}"
+    expect_exit 2
+    expect_stdout ""
+    [[ $(lockstep_said) == "lockstep: $line" ]] || fail "not: $line"
+    [[ ! -e mixed-1 && ! -e mixed-2 ]] || fail "a run directory was made"
+}
+mixed "unequal start: the command is eval on rank 1 on $host, train on rank 0" -- train -c small.toml --out mixed-1 -- eval --run run
+mixed "unequal start: --out is mixed-2 on rank 1 on $host, mixed-1 on rank 0" -- \
+    train -c small.toml --out mixed-1 -- train -c small.toml --out mixed-2
+mixed "unequal start: --resume is auto on rank 1 on $host, never on rank 0" -- \
+    train -c small.toml --out mixed-1 -- train -c small.toml --out mixed-1 --resume auto
+mixed "rank 1 on $host: The following argument was not expected: --bogus; see --help" -- \
+    train -c small.toml --out mixed-1 -- train -c small.toml --out mixed-1 --bogus
+# What each rank may have for itself may differ.
+cp small.toml same.toml
+run launch -np 1 "$lockstep" train -c small.toml --out own -q : -np 1 "$lockstep" train -c same.toml --out own --set device.threads=1
+expect_exit 0
+expect_same_run own run
 echo "launches: from any folder, by any launcher"
