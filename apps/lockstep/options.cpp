@@ -1,4 +1,5 @@
 // What several subcommands share: the global options, the config options, and the way to stdout.
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,13 +11,17 @@
 #include "commands.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "launch.hpp"
 
 namespace lockstep {
 
 bool GlobalOptions::use_color(int descriptor) const {
     if (color != "auto") return color == "always";
     const bool declined = !environment_variable("NO_COLOR").value_or("").empty();  // no-color.org: set and not empty
-    return !declined && environment_variable("TERM") != "dumb" && isatty(descriptor) == 1;
+    if (declined || environment_variable("TERM") == "dumb" || isatty(descriptor) != 1) return false;
+    // mpirun gives every rank a terminal for stdout, one without columns where its own stdout is none.
+    winsize size{};
+    return !under_launcher() || (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0);
 }
 
 void ConfigOptions::add_to(CLI::App& command, bool file_required) {

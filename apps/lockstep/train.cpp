@@ -1,6 +1,7 @@
 // lockstep train: one run, alone or as one of the ranks of a launcher.
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <memory>
 
@@ -58,7 +59,8 @@ int train_here(Communicator& comm, const Options& options, const Invocation& inv
         comm.broadcast(0, options.out.empty() ? "runs/" + loaded.name + "-" + compact_now() : options.out);
     train_options.trace_file = comm.broadcast(0, options.trace_file);
     train_options.progress =
-        choose_progress(invocation.global.progress, under_launcher(), invocation.global.use_color(STDERR_FILENO));
+        choose_progress(invocation.global.progress, under_launcher(),
+                        invocation.global.use_color(under_launcher() ? STDOUT_FILENO : STDERR_FILENO));
     if (comm.rank() != 0) train_options.progress.style = ProgressStyle::kNone;
     train_options.argv = invocation.arguments;
     train_options.stop_requested = [] { return stop_signal() != 0; };
@@ -83,6 +85,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
     command
         ->add_option("--resume", options->resume,
                      "auto: go on in --out; never: refuse an existing run; a checkpoint: start from it")
+        ->capture_default_str()
         ->type_name("auto|never|PATH");
     command
         ->add_option("--trace-file", options->trace_file,
@@ -93,6 +96,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
     command->callback([options, &invocation] {
         invocation.action = [options, &invocation] {
             install_stop_handlers();
+            std::signal(SIGPIPE, SIG_IGN);  // whoever read the progress has left: no reason to stop
             return run_as_rank(invocation, options->allow_singleton,
                                [&](Communicator& comm) { return train_here(comm, *options, invocation); });
         };

@@ -57,6 +57,14 @@ done
 run mpi 3 "${train[@]}" --out run-quiet -q
 [[ -z $(lockstep_said) ]] || fail "-q is not quiet under mpirun"
 
+# A reader that leaves: the lines are lost, the run is not.
+new_out
+run bash -o pipefail -c '"$@" 2>&1 | head -n 1' - "${train[@]}" --out $out
+expect_exit 0
+expect_in_stdout "304 parameters"
+cmp run-1/model.safetensors $out/model.safetensors || fail "another model"
+[[ -e $out/checkpoints/step-00000018/state.json ]] || fail "no checkpoint"
+
 if ! command -v script > /dev/null || ! command -v stty > /dev/null; then
     echo "skipped: the bar (script or stty is not installed)"
     exit 0
@@ -118,6 +126,7 @@ on_terminal 120 "mpirun -q --oversubscribe --bind-to none -np 3 $words --out $ou
 [[ $(bar_of | wc -l) == 5 ]] || fail "not five bars under mpirun but: $(cat shown on-stderr)"
 lockstep_said on-stderr > said
 ! grep -q 'epoch [0-9]' said || fail "plain lines beside the bar"
+grep -qa "$escape\[32m#" shown || fail "the bar under mpirun has no colour, though its stdout is a terminal"
 new_out
 on_terminal 120 "mpirun -q --oversubscribe --bind-to none -np 3 $words --out $out --progress plain 2> on-stderr"
 lockstep_said on-stderr > said
