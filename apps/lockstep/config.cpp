@@ -97,10 +97,11 @@ void add_config(CLI::App& app, Invocation& invocation) {
     command->config.add_to(*sub, true);
     sub->add_flag("--json", command->json, "One JSON document");
 
-    choose(config->add_subcommand("schema", "Print the JSON Schema of a config file"), [](const ConfigCommand&) {
+    sub = choose(config->add_subcommand("schema", "Print the JSON Schema of a config file"), [](const ConfigCommand&) {
         print_result(config_schema());
         return 0;
     });
+    sub->add_flag("--json", command->json, "JSON it is, with or without");
     choose(config->add_subcommand("reference", "Print the reference page of all keys (docs/config.md)"),
            [](const ConfigCommand&) {
                print_result(config_reference());

@@ -51,7 +51,7 @@ bad_data "$PWD/short.gz: " "$(train short.gz labels)"
 bad_data "$PWD/twice.gz: packed twice" "$(train twice.gz labels)"
 bad_data "$PWD/magic: wrong magic at 0x0" "$(train images magic)"
 bad_data "$PWD/text: wrong magic at 0x0" "$(train text labels)"
-bad_data "cannot read $PWD/: it is a folder, a file is needed" "$(train . labels)"
+bad_data "cannot read $PWD: it is a folder, a file is needed" "$(train . labels)"
 bad_data "$PWD/images holds 20 images, but $PWD/labels-19 holds 19 labels" "$(train images labels-19)"
 bad_data "$PWD/labels-negative: label -1 of sample 19 at 0x1b is out of range" "$(train images labels-negative)"
 bad_data "$PWD/labels-beyond: label 4 of sample 4 at 0xc is out of range: the training labels go from 0 to 3" \

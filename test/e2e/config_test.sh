@@ -70,6 +70,16 @@ run "$lockstep" config check -c exp.toml --set device.backend=cuda
 expect_exit 2
 expect_stderr '--set device.backend=cuda: device.backend = "cuda" is not built yet; it can be auto, cpu'
 
+# Paths lose their detours, so that two ways to a folder are one value.
+mkdir -p way/and
+echo 'log.dir = "way/../logs"' > detour.toml
+run "$lockstep" config show -c exp.toml -c way/and/../../detour.toml
+expect_exit 0
+expect_in_stdout "dir = \"$PWD/logs\""
+run "$lockstep" config check -c exp.toml --set optimizer.lr=1e39
+expect_exit 2
+expect_stderr '--set optimizer.lr=1e39: optimizer.lr must be finite in fp32 (at most 3.4028235e+38), got 1e39'
+
 # show: values with origins; the output is a config again. Global options may stand anywhere.
 run env LOCKSTEP_BATCH_SIZE=64 LOCKSTEP_BATCH_SIZ=1 LOCKSTEP_DEBUG_X=1 "$lockstep" --color never config show -c exp.toml --set train.steps=7 -q
 expect_exit 0
@@ -93,6 +103,10 @@ expect_in_stdout '{"ok": true, '
 run "$lockstep" config schema
 expect_exit 0
 expect_in_stdout "https://json-schema.org/draft/2020-12/schema"
+cp stdout schema
+run "$lockstep" config schema --json
+expect_exit 0
+cmp schema stdout
 run "$lockstep" config reference
 expect_exit 0
 expect_in_stdout "# Config reference"
