@@ -90,6 +90,17 @@ Json describe_idx(const std::string& path) {
             {"hash", hex16(array.hash)}};
 }
 
+/// checkpoints/latest holds a name, of a folder beside it.
+Json describe_latest(const std::string& path) {
+    std::string name = text_file(path);
+    while (!name.empty() && name.back() == '\n') name.pop_back();
+    const fs::path named = fs::path(path).parent_path() / name;
+    if (name.empty() || !fs::exists(named / "state.json")) {
+        fail(ErrorKind::kData, "{}: names {}, which is no checkpoint beside it", path, name.empty() ? "nothing" : name);
+    }
+    return describe_checkpoint(named.string());
+}
+
 Json describe(const std::string& path) {
     if (!fs::exists(path)) fail(ErrorKind::kData, "{}: no such file or folder", path);
     if (fs::is_directory(path)) {
@@ -98,6 +109,7 @@ Json describe(const std::string& path) {
         fail(ErrorKind::kUsage, "{}: neither a run directory nor a checkpoint", path);
     }
     const std::string name = fs::path(path).filename().string();
+    if (name == "latest") return describe_latest(path);
     if (name.ends_with(".safetensors")) return describe_safetensors(path);
     return describe_idx(path);
 }

@@ -6,10 +6,33 @@
 
 #include "config/key_table.hpp"
 #include "core/error.hpp"
+#include "core/log.hpp"
+#include "io/files.hpp"
 #include "train/agreement.hpp"
 
 namespace lockstep {
 namespace {
+
+bool holds_model(const RunDirectory& directory) {
+    std::error_code ignored;
+    return std::filesystem::exists(directory.file("model.safetensors"), ignored);
+}
+
+/// A run that is done is left as it is, but for a model that somebody removed: its last checkpoint holds the same
+/// bytes.
+void restore_model(const RunDirectory& directory, std::span<const std::byte> model) {
+    if (holds_model(directory)) return;
+    write_file_atomic(directory.file("model.safetensors"), model);
+    inform("{} was missing: written again from the last checkpoint", directory.file("model.safetensors"));
+}
+
+void check_model_is_there(const RunDirectory& directory) {
+    if (holds_model(directory)) return;
+    fail(ErrorKind::kData,
+         "{}: the run is done, but its model.safetensors is missing and no checkpoint is left to write it from; train "
+         "again into another --out",
+         directory.path());
+}
 
 /// Where rank 0 starts from; what the others need of it is broadcast.
 StartingPoint find_on_first(RunDirectory* directory, ResumeMode mode, const std::string& path, const Config& config,
@@ -26,6 +49,7 @@ StartingPoint find_on_first(RunDirectory* directory, ResumeMode mode, const std:
     }
     if (from.empty()) {
         start.already_done = finished >= plan.total_steps;
+        if (start.already_done) check_model_is_there(*directory);
         start.step = start.already_done ? finished : 0;
         if (directory != nullptr && !start.already_done) directory->prepare(mode);
         return start;
@@ -38,6 +62,7 @@ StartingPoint find_on_first(RunDirectory* directory, ResumeMode mode, const std:
     start.step = checkpoint.state.step;
     start.path = from;
     start.already_done = done;
+    if (done) restore_model(*directory, checkpoint.model);
     start.model = std::move(checkpoint.model);
     start.optimizer = std::move(checkpoint.optimizer);
     if (mode == ResumeMode::kAuto && directory != nullptr) {
@@ -93,9 +118,8 @@ void check_resumable(const CheckpointState& from, const std::string& where, cons
 StartingPoint find_start(Communicator& comm, RunDirectory* directory, ResumeMode mode, const std::string& path,
                          const Config& config, const RunPlan& plan, const StartFacts& facts) {
     StartingPoint start;
-    agree_on_first(comm, [&] {
-        comm.work_aside([&] { start = find_on_first(directory, mode, path, config, plan, facts); });
-    });
+    agree_on_first(
+        comm, [&] { comm.work_aside([&] { start = find_on_first(directory, mode, path, config, plan, facts); }); });
     const std::string numbers =
         comm.broadcast(0, fmt::format("{} {} {}", start.step, start.already_done ? 1 : 0, start.path));
     if (comm.rank() != 0) {

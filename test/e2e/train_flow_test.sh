@@ -63,6 +63,18 @@ run mpi 3 "$lockstep" train -c small.toml --out alone --resume auto
 expect_exit 0
 [[ $(lockstep_said) == "alone: the run is done: 18 steps" ]] || fail "not told that the run is done: $(lockstep_said)"
 [[ $(inventory) == "$before" ]] || fail "a finished run was changed"
+# A model that was removed is written again from the last checkpoint; without one the loss is told.
+mv alone/model.safetensors kept
+run "$lockstep" train -c small.toml --out alone --resume auto
+expect_exit 0
+[[ $(sha256sum < kept) == $(sha256sum < alone/model.safetensors) ]] || fail "not the model that was removed"
+expect_in_stderr "alone/model.safetensors was missing: written again from the last checkpoint"
+rm kept
+cp -r alone bare
+rm -r bare/model.safetensors bare/checkpoints
+run "$lockstep" train -c small.toml --out bare --resume auto
+expect_exit 3
+expect_stderr "lockstep: bare: the run is done, but its model.safetensors is missing and no checkpoint is left to write it from; train again into another --out"
 cp -r np2 longer
 run mpi 3 "$lockstep" train -c small.toml --out longer --resume auto --set train.epochs=3
 expect_exit 0
@@ -192,6 +204,10 @@ tensors=$(tail -c +9 alone/model.safetensors | grep -aom 1 '^{"__metadata__":.*'
 for tensor in $tensors; do grep -qa "$tensor.npy" exported.npz || fail "npz has no $tensor"; done
 run "$lockstep" export --run alone --format onnx --out x.onnx
 expect_exit 2
+run "$lockstep" export --help
+! grep -qi onnx stdout || fail "export offers what is not built"
+run "$lockstep" eval --help
+expect_in_stdout "this or --checkpoint is needed"
 run "$lockstep" export --run alone --format safetensors --out elsewhere
 expect_exit 2
 
@@ -200,6 +216,16 @@ run "$lockstep" inspect alone
 expect_in_stdout "kind: run"
 run "$lockstep" inspect alone/checkpoints/step-00000014
 expect_in_stdout "step: 14"
+run "$lockstep" inspect alone/checkpoints/$(cat alone/checkpoints/latest)
+cp stdout newest
+run "$lockstep" inspect alone/checkpoints/latest
+expect_exit 0
+cmp newest stdout
+mkdir dangling
+echo step-00000099 > dangling/latest
+run "$lockstep" inspect dangling/latest
+expect_exit 3
+expect_stderr "lockstep: dangling/latest: names step-00000099, which is no checkpoint beside it"
 run "$lockstep" inspect alone/model.safetensors
 expect_in_stdout "$tensor"
 run "$lockstep" inspect three-images
