@@ -24,6 +24,7 @@ struct Options {
     std::string out;
     std::string trace_file;
     std::string resume = "never";
+    std::string log_dir;
     bool allow_singleton = false;
 };
 
@@ -42,6 +43,10 @@ int train_here(Communicator& comm, const Options& options, const Invocation& inv
             fail(ErrorKind::kUsage, "--resume auto needs --out DIR: which run is to go on?");
         }
         loaded = options.config.load();
+        if (!options.log_dir.empty()) {
+            loaded.config.log.dir = std::filesystem::absolute(options.log_dir).string();
+            loaded.origins["log.dir"] = "--log-dir";
+        }
         if (!loaded.config.log.dir.empty()) open_rank_log(loaded.config.log.dir, comm.rank());
         const std::optional<std::string> fault = environment_variable(kFaultVariable);
         if (fault && !fault->empty()) train_options.fault = parse_fault(*fault, kFaultVariable);
@@ -91,6 +96,10 @@ void add_train(CLI::App& app, Invocation& invocation) {
         ->add_option("--trace-file", options->trace_file,
                      "Write a time line of all ranks, as a Chrome trace that Perfetto opens")
         ->type_name("FILE.json");
+    command
+        ->add_option("--log-dir", options->log_dir,
+                     "All lines of each rank, with times, in DIR/rank-00000.log … (log.dir)")
+        ->type_name("DIR");
     command->add_flag("--allow-singleton", options->allow_singleton,
                       "Train alone though a launcher without MPI started several");
     command->callback([options, &invocation] {

@@ -112,7 +112,7 @@ std::string write_checkpoint(const std::string& folder, const Checkpoint& checkp
     const fs::path target = fs::path(folder) / name;
     const fs::path temporary = fs::path(folder) / (".writing-" + name);
     std::error_code error;
-    fs::create_directories(folder, error);
+    fs::create_directory(folder, error);  // not what it lies in: a run directory that was removed is no place to go on
     if (error) fail(ErrorKind::kRuntime, "{}: cannot create the folder: {}", folder, error.message());
     std::error_code ignored;
     fs::remove_all(temporary, ignored);

@@ -118,7 +118,7 @@ if ((EUID == 0)) && mkdir disk && mount -t tmpfs -o size=600k lockstep-test disk
     talkative=(train -c small.toml --set log.every=1 --set train.epochs=40 --progress none)
     run mpi 3 "$lockstep" "${talkative[@]}" --out disk/run
     expect_exit 1
-    [[ $(lockstep_said | tail -n +2) == "lockstep: rank 0 on $(uname -n): cannot write disk/run/metrics.jsonl: No space left on device; free some space or write elsewhere" ]] ||
+    [[ $(lockstep_said | tail -n +2) == "lockstep: rank 0 on $(uname -n) at "*"Z: cannot write disk/run/metrics.jsonl: No space left on device; free some space or write elsewhere (after step "*")" ]] ||
         fail "not one line about metrics.jsonl: $(lockstep_said)"
     mount -o remount,size=4m disk
     run mpi 2 "$lockstep" "${talkative[@]}" --out disk/run --resume auto
@@ -127,6 +127,21 @@ if ((EUID == 0)) && mkdir disk && mount -t tmpfs -o size=600k lockstep-test disk
     expect_same_run disk/run talked
     rm -r disk/run
 
+    # The folder of checkpoints is removed, or sealed, under a run: told at the next save. With the whole folder gone a new one
+    # is made; what is there is not touched.
+    for ranks in 1 3; do
+        rm -rf disk/run
+        "$lockstep" train -c small.toml --set checkpoint.every_steps=5 --set train.epochs=1 --out disk/run -q
+        [[ $(cat disk/run/checkpoints/latest) == step-00000009 ]] || fail "no checkpoint to begin with"
+        chattr +i disk/run/checkpoints 2> /dev/null || mount -o bind,ro disk/run/checkpoints disk/run/checkpoints 2> /dev/null || break
+        run mpi $ranks "$lockstep" train -c small.toml --set checkpoint.every_steps=5 --set train.epochs=2 --progress none --out disk/run --resume auto
+        chattr -i disk/run/checkpoints 2> /dev/null || umount disk/run/checkpoints
+        expect_exit 1
+        [[ $(lockstep_said | tail -n 1) == *"disk/run/checkpoints/"* ]] || fail "the sealed folder is not named: $(lockstep_said)"
+        run "$lockstep" inspect disk/run/checkpoints/step-00000009
+        expect_exit 0
+    done
+    rm -rf disk/run
     mkdir disk/empty
     mount -o remount,ro disk
     refused 1 "disk/run: cannot create the run directory: Read-only file system" -- train -c small.toml --out disk/run

@@ -29,35 +29,6 @@ start() {
     job=$!
     wait_for 30 eval "grep -qs '\"step\":30,' $2/metrics.jsonl || [[ ! -e /proc/$job ]]"
 }
-# The process of one rank of the job, or with "." of all.
-rank_process() {
-    local status
-    for status in /proc/[0-9]*/status; do
-        grep -qs "^PPid:[[:space:]]*$job$" "$status" || continue
-        if tr '\0' '\n' 2> /dev/null < "${status%status}environ" | grep -qx "OMPI_COMM_WORLD_RANK=$1"; then basename "$(dirname "$status")"; fi
-    done
-}
-# Its exit code, in last_exit. mpirun itself (Open MPI 4.1, in PMIx_server_finalize) now and then waits for ever after its
-# last rank has left; hung says so. Ranks that are still there are Lockstep's fault.
-finished() {
-    local deadline=$((SECONDS + 30))
-    hung=0
-    while [[ -e /proc/$job ]]; do
-        if ((SECONDS >= deadline)); then
-            [[ -z $(rank_process .) ]] || fail "the ranks do not leave"
-            hung=1
-            kill -s KILL $job
-        fi
-        sleep 0.02
-    done
-    last_exit=0
-    wait $job 2> /dev/null || last_exit=$?
-    job=
-}
-all_gone() {
-    local process
-    for process in "$@"; do [[ ! -e /proc/$process ]] || return 1; done
-}
 
 # stopped RANKS SIGNALS WHOM: such a run, ended by signals to "job" or to a rank. A machine so fast that the run was over
 # first gets a longer one.

@@ -33,6 +33,36 @@ wait_for() {
     done
 }
 
+# The process of one rank of the job (mpirun is process $job), or with "." of all.
+rank_process() {
+    local status
+    for status in /proc/[0-9]*/status; do
+        grep -qs "^PPid:[[:space:]]*$job$" "$status" || continue
+        if tr '\0' '\n' 2> /dev/null < "${status%status}environ" | grep -qx "OMPI_COMM_WORLD_RANK=$1"; then basename "$(dirname "$status")"; fi
+    done
+}
+# Waits for the end of the job; its exit code in last_exit. mpirun itself (Open MPI 4.1, in PMIx_server_finalize) now and
+# then waits for ever after its last rank has left; hung says so. Ranks that are still there are Lockstep's fault.
+finished() {
+    local deadline=$((SECONDS + 30))
+    hung=0
+    while [[ -e /proc/$job ]]; do
+        if ((SECONDS >= deadline)); then
+            [[ -z $(rank_process .) ]] || fail "the ranks do not leave"
+            hung=1
+            kill -s KILL $job
+        fi
+        sleep 0.02
+    done
+    last_exit=0
+    { wait $job || last_exit=$?; } 2> /dev/null
+    job=
+}
+all_gone() {
+    local process
+    for process in "$@"; do [[ ! -e /proc/$process ]] || return 1; done
+}
+
 # Every file and folder here with its contents, but for what the scripts themselves write.
 inventory() {
     find . -type d -printf '%p/\n' | sort
