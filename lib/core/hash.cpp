@@ -4,6 +4,9 @@
 #include <openssl/evp.h>
 #include <unistd.h>
 #include <xxhash.h>
+#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h>  // the same values by the widest vectors that this CPU has: 1.5 to 2.5 times as fast
+#endif
 
 #include <array>
 #include <cerrno>

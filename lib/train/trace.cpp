@@ -80,7 +80,8 @@ void Trace::batch_read(const Batch& batch) {
     }
 }
 
-// Whole layers become final, so no tensor ever lies on a border.
+// Whole layers become final, so no tensor ever lies on a border. A rank alone has one sum, which is the total: it is
+// looked at once, in reduced().
 void Trace::partials_final(int64_t first, int64_t end, std::span<float* const> partial) {
     const std::vector<Parameter>& all = parameters_.all();
     const auto tensor_at = [&](int64_t element) {
@@ -90,12 +91,14 @@ void Trace::partials_final(int64_t first, int64_t end, std::span<float* const> p
     };
     for (std::size_t i = 0; i < partial.size(); ++i) {
         own_[i].loss = partial[i][kLeadLoss];
+        if (comm_.size() == 1) continue;
         hasher_.hash(partial[i] + kLead, tensor_at(first), tensor_at(end), own_[i].gradient);
     }
 }
 
 void Trace::reduced(const Batch& /*batch*/, const float* total) {
     hasher_.hash(total + kLead, 0, static_cast<int>(gradient_.size()), gradient_);
+    if (comm_.size() == 1) own_[0].gradient = gradient_;
 }
 
 void Trace::updated(const StepOutcome& outcome, float* weights) {
