@@ -14,11 +14,11 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep::HWY_NAMESPACE {
 namespace {
 
-// 24 sums where there are 32 registers, 12 where there are 16: 6 rows of a whole panel, and twice as many rows where
-// the columns fill no more than half of one. Each term costs a load for every row and every vector of columns, so a
-// wide tile of few rows waits for its loads the least.
+// 24 sums where there are 32 registers, 12 where there are 16: 6 rows of a whole panel, and 11 where the columns fill
+// no more than half of one (as many pointers to rows as there are registers for). Each term costs a load for every row
+// and every vector of columns, so a wide tile of few rows waits for its loads the least.
 constexpr int kPanelVectors = kLanes == 8 ? 2 : 4;
-constexpr GemmTileRows kTileRows{kLanes, 6, kLanes == 8 ? 6 : 12};
+constexpr GemmTileRows kTileRows{kLanes, 6, kLanes == 8 ? 6 : 11};
 
 // One tile of one block: what changes from call to call.
 struct TileInput {
@@ -46,7 +46,7 @@ template <int R, int NV, class Offset>
 HWY_INLINE void accumulate(FloatVec (&acc)[R][NV], const float* const (&rows)[R], const float* b, int64_t ldb,
                            int64_t panel_stride, int64_t count, Offset a_at) {
     const FloatTag d;
-    for (int64_t k = 0; k < count; ++k, b += ldb) {
+    const auto add_term = [&](int64_t k) LOCKSTEP_LAMBDA {
         const int64_t at = a_at(k);
         FloatVec bv[NV];
         LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) bv[v] =
@@ -55,6 +55,12 @@ HWY_INLINE void accumulate(FloatVec (&acc)[R][NV], const float* const (&rows)[R]
             const FloatVec x = hn::Set(d, rows[r][at]);
             LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) acc[r][v] = fma(x, bv[v], acc[r][v]);
         }
+        b += ldb;
+    };
+    if constexpr (R > kTileRows.wide) {  // here, steps of the loop would take turns that the products need
+        _Pragma("GCC unroll 4") for (int64_t k = 0; k < count; ++k) add_term(k);
+    } else {
+        for (int64_t k = 0; k < count; ++k) add_term(k);
     }
 }
 
@@ -154,10 +160,10 @@ HWY_NOINLINE void run_rows(const GemmPlan& plan, TileInput in, TileOutput out, c
 }
 
 using RunRows = void (*)(const GemmPlan&, TileInput, TileOutput, const GemmPanels&, int, IndexRange);
-constexpr RunRows kRunRows[] = {
-    nullptr,     run_rows<1>, run_rows<2>, run_rows<3>,  run_rows<4>,  run_rows<5>, run_rows<6>,
+constexpr RunRows kRunRows[] = {nullptr,     run_rows<1>, run_rows<2>, run_rows<3>,  run_rows<4>, run_rows<5>,
+                                run_rows<6>,
 #if HWY_TARGET != HWY_AVX2
-    run_rows<7>, run_rows<8>, run_rows<9>, run_rows<10>, run_rows<11>, run_rows<12>
+                                run_rows<7>, run_rows<8>, run_rows<9>, run_rows<10>, run_rows<11>
 #endif
 };
 
