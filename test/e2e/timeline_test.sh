@@ -43,6 +43,16 @@ expect_exit 0
 expect_trace run3/trace.json 3 18
 expect_same_run run3 plain
 
+# A host whose clock is a day ahead (a time namespace, where the system lets us make one): laid on rank 0's clock.
+if unshare --time --fork --monotonic 86400 true 2> /dev/null; then
+    skewed=("$lockstep" train -q -c small.toml --out skewed --trace-file skewed.json)
+    run launch -np 1 "${skewed[@]}" : -np 1 unshare --time --fork --monotonic 86400 "${skewed[@]}"
+    expect_exit 0
+    expect_trace skewed.json 2 18
+    grep -q '^{"name":"process_labels","ph":"M","pid":1,.*"clock within [0-9.]* µs of rank 0' skewed.json || fail "no word on rank 1's clock"
+    ! grep -qE '"ts":[0-9]{9}' skewed.json || fail "the clocks are apart: $(grep -m 1 -E '"ts":[0-9]{9}' skewed.json)"
+fi
+
 # Stopped on request: the steps up to there.
 long=(--set train.epochs=100000 --set eval.every_steps=1)
 mpi 2 bash -c 'echo $$ > pid.$OMPI_COMM_WORLD_RANK; exec "$@"' _ "$lockstep" train -q -c small.toml "${long[@]}" --out stopped --trace-file stopped.json > stdout 2> stderr < /dev/null &
