@@ -155,6 +155,9 @@ TEST_CASE("dense layers give the reference's bytes in every way that the number 
         {37, 1030, {3, 0, 1}},        // data gradient of three blocks
         {33, 20, {50, 45}},           // W in place for the data gradient
         {70, 21, {50, 46}},           // W packed for the data gradient
+        {31, 26, {25}},               // tiles of many rows and two vectors of samples
+        {144, 13, {37, 0, 3}},        // three vectors of samples; a whole panel of X and a part
+        {112, 49, {30, 1, 33}},       // four vectors of samples; three of X in its last panel
         {19, 17, {255}},              // the most samples on the lanes
         {18, 23, {256}},              // W packed on the way
         {18, 23, {512}},              // one block of samples, W packed

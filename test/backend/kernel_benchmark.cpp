@@ -2,7 +2,7 @@
 // processor time of interleaved bursts; and as a multiple of oneDNN's time where that is installed (above 1: oneDNN is
 // faster).
 //
-//   kernel_benchmark [avx512|avx2|neon] [rows of dense layers …]
+//   kernel_benchmark [avx512|avx2|neon] [dense|conv] [rows of dense layers …]
 #include <fmt/format.h>
 #include <time.h>
 
@@ -175,8 +175,10 @@ class Bench {
 int main(int argc, char** argv) {
     Isa isa = available_isas().front();
     std::vector<int> rows;
+    std::string only;
     for (int i = 1; i < argc; ++i) {
-        bool named = false;
+        bool named = argv[i] == std::string("dense") || argv[i] == std::string("conv");
+        if (named) only = argv[i];
         for (const Isa candidate : available_isas()) {
             if (std::string(isa_name(candidate)) == argv[i]) {
                 isa = candidate;
@@ -191,11 +193,13 @@ int main(int argc, char** argv) {
     }
     if (rows.empty()) rows = {128};
     Bench bench(isa);
+    if (only == "conv") rows.clear();
     for (const int m : rows) {
         for (const auto& [in, out] : {std::pair{784, 512}, {512, 256}, {256, 10}, {3136, 512}, {4096, 4096}}) {
             bench.dense(m, in, out, 8);
         }
     }
+    if (only == "dense") return 0;
     bench.conv(16, 28, 1, 32, 5, 1, 2);  // lenet
     bench.conv(16, 14, 32, 64, 5, 1, 2);
     bench.conv(16, 32, 16, 16, 3, 1, 1);  // resnet20
