@@ -26,6 +26,7 @@ dataset-fashion-mnist    Fashion-MNIST: 60,000 + 10,000 real images
 '
 tests='
 catch2                   Catch2: the tests themselves
+iproute2                 several hosts on one machine, as network namespaces (tests labelled netns; they also need root)
 '
 long='
 clang                    a second compiler, which must give the same bits

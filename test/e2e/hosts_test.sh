@@ -9,7 +9,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/assertions.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/training.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/netns.sh"
 hosts_or_skip
-lockstep=$1
+lockstep=$(realpath "$1")
+page=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../../docs/cluster.md")
 cd "$(mktemp -d)"
 unset "${!LOCKSTEP_@}"
 job=
@@ -17,7 +18,7 @@ trap '[[ -z $job ]] || kill -s KILL $job 2> /dev/null || true; hosts_down; rm -r
 
 small_config > small.toml
 hosts_up 2
-timeout_s=4
+timeout_s=3
 endless=1000000000
 settings() { echo -c small.toml --set checkpoint.every_steps=20 --set eval.every_steps=$endless --set eval.every_epochs=0 "$@"; }
 
@@ -84,6 +85,18 @@ expect_exit 0
 run "$lockstep" train -c small.toml --out alone
 expect_same_run plain alone
 unset LOCKSTEP_OPTIMIZER_LR
+run "$lockstep" train -c small.toml --out default
+
+# The commands for several hosts that the page on clusters shows.
+awk '/^```sh hosts$/ { shown = 1; next } /^```/ { shown = 0 } shown' "$page" > page.sh
+(($(grep -c mpirun page.sh) >= 2)) || fail "the page shows no commands for several hosts"
+mkdir bin
+ln -s "$lockstep" bin/lockstep
+cp small.toml exp.toml
+run on_host 1 env -C "$PWD" PATH="$PWD/bin:$PATH" OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$hosts_folder/remote_shell" OMPI_MCA_ras=^slurm \
+    OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_oob_tcp_if_include=eth0 bash -euo pipefail page.sh
+expect_exit 0
+for out in runs/*; do expect_same_run "$out" default; done
 
 # A link cut for 3 s: the job stands still and goes on.
 started survives $endless
@@ -102,6 +115,8 @@ started cut_off $endless --set device.timeout_s=$timeout_s
 cut 2
 ended $((timeout_s + 5))
 ((last_exit != 0)) || fail "exit 0"
+[[ $(lockstep_said | grep -c 'did not answer') == 1 || $(lockstep_said | tail -n 1) == "lockstep: the first of 2 errors: "* ]] ||
+    fail "the first of several errors is not told last: $(lockstep_said | tail -n 3)"
 lockstep_said | grep -qE "^lockstep: .*rank [02] on host1 at .*: ranks 1, 3 did not answer for $timeout_s s \(device\.timeout_s\) \(after step [0-9]+\)$" ||
     fail "the ranks behind the link are not named: $(lockstep_said | tail -n 3)"
 heal 2

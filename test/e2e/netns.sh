@@ -32,8 +32,8 @@ hosts_up() {
     ip netns add "$switch"
     ip -n "$switch" link add br0 type bridge
     ip -n "$switch" link set br0 up
-    echo "127.0.0.1 localhost" > "$hosts_folder/hosts"
-    : > "$hosts_folder/hostfile"
+    echo "127.0.0.1 localhost" > "$hosts_folder/addresses"
+    : > "$hosts_folder/hosts"
     for ((i = 1; i <= hosts_count; ++i)); do
         space=$hosts_name-$i
         ip netns add "$space"
@@ -42,15 +42,15 @@ hosts_up() {
         ip -n "$switch" link set "port$i" master br0 up
         ip -n "$space" addr add "10.99.0.$i/24" dev eth0
         ip -n "$space" link set eth0 up
-        echo "10.99.0.$i host$i" >> "$hosts_folder/hosts"
-        echo "host$i slots=2" >> "$hosts_folder/hostfile"
+        echo "10.99.0.$i host$i" >> "$hosts_folder/addresses"
+        echo "host$i slots=2" >> "$hosts_folder/hosts"
     done
     # host_shell hostI "COMMAND STRING": on that host, with this environment.
     cat > "$hosts_folder/host_shell" <<SHELL
 #!/usr/bin/env bash
 PATH=\$PATH:/usr/sbin:/sbin
 exec ip netns exec "$hosts_name-\${1#host}" unshare --uts -- sh -c \\
-    'hostname "\$0" && mount --bind "\$1" /etc/hosts && exec sh -c "\$2"' "\$1" "$hosts_folder/hosts" "\$2"
+    'hostname "\$0" && mount --bind "\$1" /etc/hosts && exec sh -c "\$2"' "\$1" "$hosts_folder/addresses" "\$2"
 SHELL
     # mpirun's way to another host: [OPTIONS] hostI COMMAND STRING…, with an environment of its own, as ssh gives it.
     cat > "$hosts_folder/remote_shell" <<SHELL
@@ -73,7 +73,7 @@ on_host() {
 # on_hosts MPIRUN-ARGUMENTS…: mpirun on host1, across all hosts. One that is to be signalled: exec "$hosts_folder/host_shell"
 # host1 "$(across …)", which becomes mpirun.
 across() {
-    printf '%q ' exec mpirun -q --hostfile "$hosts_folder/hostfile" --map-by node --oversubscribe --bind-to none \
+    printf '%q ' exec mpirun -q --hostfile "$hosts_folder/hosts" --map-by node --oversubscribe --bind-to none \
         --mca plm rsh --mca plm_rsh_agent "$hosts_folder/remote_shell" --mca ras ^slurm --mca pml ob1 --mca btl self,vader,tcp \
         --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 "$@"
 }
@@ -83,12 +83,13 @@ on_hosts() { "$hosts_folder/host_shell" host1 "$(across "$@")"; }
 cut() { ip -n "${hosts_name}s" link set "port$1" down; }
 heal() { ip -n "${hosts_name}s" link set "port$1" up; }
 
-# What runs on any host, one process a line: pid, state, command. A process that has ended and waits for its parent does not run.
+# What runs on any host, one process a line: pid and command. A process that has ended and waits for its parent does not run.
 hosts_running() {
     local i process
     for ((i = 1; i <= hosts_count; ++i)); do
         for process in $(ip netns pids "$hosts_name-$i" 2> /dev/null); do
-            ps -o pid=,stat=,args= -p "$process" | grep -vE '^ *[0-9]+ Z' || true
+            grep -qs '^State:[[:space:]]*Z' "/proc/$process/status" ||
+                { echo "$process $(tr '\0' ' ' < "/proc/$process/cmdline")"; } 2> /dev/null || true
         done
     done
 }
