@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "io/json_number.hpp"
@@ -24,31 +25,29 @@ std::string first_line(const RunDiff& diff) {
     return fmt::format("differ at step {}: {}{}{}", f.step, f.stage, f.tensor.empty() ? "" : " ", f.tensor);
 }
 
-std::string element_text(const TensorDiff& tensor) {
-    const ElementDiff& e = *tensor.first;
-    return fmt::format("[{}]: {} against {}", fmt::join(e.index, ", "), json_number(e.left), json_number(e.right));
-}
-
 std::string weights_text(const WeightsDiff& weights) {
     std::string text = fmt::format("after step {}, by {} of both:\n", weights.step, weights.where);
     for (const std::string& name : weights.unlike)
         text += fmt::format("  {}: not in both, or of another shape\n", name);
     std::size_t width = 6;
     for (const TensorDiff& t : weights.tensors) width = std::max(width, t.name.size());
-    text += fmt::format("  {:<{}} {:>10} {:>10} {:>11}  ulp:", "tensor", width, "elements", "differ", "max abs");
+    text += fmt::format("  {:<{}} {:>9} {:>9} {:>9}  ulp:", "tensor", width, "elements", "differ", "max abs");
     for (const char* bin : kUlpBins) text += fmt::format(" {:>9}", bin);
-    text += "  first\n";
+    text += '\n';
     for (const TensorDiff& t : weights.tensors) {
-        text += fmt::format("  {:<{}} {:>10} {:>10}", t.name, width, t.elements, t.differ);
+        text += fmt::format("  {:<{}} {:>9} {:>9}", t.name, width, t.elements, t.differ);
         if (t.differ > 0) {
-            text += fmt::format(" {:>11.3g}      ", t.max_abs);
+            text += fmt::format(" {:>9.3g}      ", t.max_abs);
             for (const int64_t count : t.ulp) text += fmt::format(" {:>9}", count);
-            text += fmt::format("  {}{}", element_text(t),
-                                t.not_numbers > 0 ? fmt::format(" ({} with a NaN)", t.not_numbers) : "");
+            if (t.not_numbers > 0) text += fmt::format("  and {} NaN", t.not_numbers);
         }
         text += '\n';
     }
-    return text;
+    const auto first = std::find_if(weights.tensors.begin(), weights.tensors.end(),
+                                    [](const TensorDiff& t) { return t.first.has_value(); });
+    if (first == weights.tensors.end()) return text + "  all are equal\n";
+    return text + fmt::format("  first: {}[{}] is {} against {}\n", first->name, fmt::join(first->first->index, ", "),
+                              json_number(first->first->left), json_number(first->first->right));
 }
 
 Json weights_json(const WeightsDiff& weights) {
