@@ -1,8 +1,9 @@
-// How a job was started, and whether its ranks and threads have cores to run on.
+// Whether the ranks and threads of a job have cores to run on, and which instruction sets those have.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "train/doctor_findings.hpp"
@@ -54,83 +55,120 @@ HostCores cores_of(const ClusterFacts& facts, const HostRanks& host) {
     return cores;
 }
 
-void examine_host(const ClusterFacts& facts, const HostRanks& host, Findings& findings) {
+/// Findings in which "@ranks" and "@hosts" stand for where they were made: hosts with the same trouble share a line.
+class HostFindings {
+  public:
+    void add(const HostRanks& host, Severity severity, const char* subject, const std::string& text,
+             const std::string& advice) {
+        auto place = std::find_if(places_.begin(), places_.end(), [&](const Place& p) {
+            return p.finding.severity == severity && p.finding.subject == subject && p.finding.text == text &&
+                   p.finding.advice == advice;
+        });
+        if (place == places_.end())
+            place = places_.insert(places_.end(), Place{{severity, subject, text, advice, {}}, {}});
+        place->hosts.push_back(host.host);
+        place->finding.ranks.insert(place->finding.ranks.end(), host.ranks.begin(), host.ranks.end());
+    }
+    void append_to(Findings& findings) {
+        for (Place& place : places_) {
+            std::sort(place.finding.ranks.begin(), place.finding.ranks.end());
+            replace(place.finding.text, "@ranks", ranks_text(place.finding.ranks));
+            replace(place.finding.text, "@hosts", hosts_text(place.hosts));
+            findings.push_back(std::move(place.finding));
+        }
+    }
+
+  private:
+    struct Place {
+        Finding finding;
+        std::vector<std::string> hosts;
+    };
+    static void replace(std::string& text, std::string_view token, const std::string& by) {
+        if (const std::size_t at = text.find(token); at != std::string::npos) text.replace(at, token.size(), by);
+    }
+    static std::string hosts_text(const std::vector<std::string>& hosts) {
+        constexpr std::size_t kNamed = 8;
+        std::string text;
+        for (std::size_t i = 0; i < std::min(hosts.size(), kNamed); ++i) text += (i > 0 ? ", " : "") + hosts[i];
+        return hosts.size() > kNamed ? fmt::format("{} and {} more hosts", text, hosts.size() - kNamed) : text;
+    }
+    std::vector<Place> places_;
+};
+
+void examine_host(const ClusterFacts& facts, const HostRanks& host, HostFindings& findings) {
     const HostCores cores = cores_of(facts, host);
     const RankFacts& first = facts_of(facts, host.ranks.front());
     const auto used = static_cast<int>(cores.used.size());
     const auto ranks = static_cast<int>(host.ranks.size());
+    const std::string ranks_here = count_text(host.ranks.size(), "rank");
+    const std::string cores_here = count_text(cores.used.size(), "core");
+    const std::string threads_here = count_text(static_cast<std::size_t>(cores.threads), "thread");
     const int share = std::max(1, cores.allowed / ranks);
     bool well = true;
-    const auto add = [&](Severity severity, const char* subject, const std::string& text, const std::string& advice,
-                         const std::vector<int>& concerned) {
+    const auto add = [&](Severity severity, const char* subject, const std::string& text, const std::string& advice) {
         well = well && severity < Severity::kWarning;
-        findings.push_back({severity, subject, text, advice, concerned});
+        findings.add(host, severity, subject, text, advice);
     };
     if (!cores.tight.empty()) {
         const DeviceFacts& device = facts_of(facts, cores.tight.front()).device;
         const bool bound = static_cast<int>(device.cpus.size()) < cores.allowed;
-        add(Severity::kWarning, "binding",
-            fmt::format("{} on {}: {} a rank, but {} ({})", ranks_text(cores.tight), host.host,
-                        count_text(static_cast<std::size_t>(device.threads), "thread"),
-                        count_text(device.cpus.size(), "core"), cpu_list_text(device.cpus)),
-            bound ? widen(first, std::min(device.threads, share)) + "; or leave device.threads at 0"
-                  : fmt::format("set device.threads to at most {}, or leave it at 0", device.cpus.size()),
-            cores.tight);
+        well = false;
+        findings.add({host.host, cores.tight}, Severity::kWarning, "binding",
+                     fmt::format("@ranks on @hosts: {} a rank, but {}",
+                                 count_text(static_cast<std::size_t>(device.threads), "thread"),
+                                 count_text(device.cpus.size(), "core")),
+                     bound ? widen(first, std::min(device.threads, share)) + "; or leave device.threads at 0"
+                           : fmt::format("set device.threads to at most {}, or leave it at 0", device.cpus.size()));
     } else if (used < cores.allowed && cores.threads < cores.allowed) {
         const bool chosen = first.launch.launcher == "alone" || first.launch.launcher == "singleton";
         add(chosen ? Severity::kNote : Severity::kWarning, "binding",
-            fmt::format("{} on {} may use {} of {} ({})", ranks_text(host.ranks), host.host, used,
+            fmt::format("@ranks on @hosts may use {} of {} ({})", used,
                         count_text(static_cast<std::size_t>(cores.allowed), "core"),
                         cpu_list_text({cores.used.begin(), cores.used.end()})),
-            widen(first, share), host.ranks);
+            widen(first, share));
     }
     if (ranks > used) {
         add(Severity::kWarning, "oversubscribed",
-            fmt::format("{} share {} on {}: they wait for each other's time slices",
-                        count_text(host.ranks.size(), "rank"), count_text(cores.used.size(), "core"), host.host),
-            fmt::format("start at most {} here: fewer ranks give the same bits", count_text(cores.used.size(), "rank")),
-            host.ranks);
+            fmt::format("{} share {} on @hosts: they wait for each other's time slices", ranks_here, cores_here),
+            fmt::format("start at most {} there: fewer ranks give the same bits",
+                        count_text(cores.used.size(), "rank")));
     } else if (cores.threads > used && cores.tight.empty()) {
         add(Severity::kWarning, "threads",
-            fmt::format("{} of {} share {} on {}", count_text(static_cast<std::size_t>(cores.threads), "thread"),
-                        count_text(host.ranks.size(), "rank"), count_text(cores.used.size(), "core"), host.host),
-            "leave device.threads at 0: each rank then takes its fair share", host.ranks);
+            fmt::format("{} of {} share {} on @hosts", threads_here, ranks_here, cores_here),
+            "leave device.threads at 0: each rank then takes its fair share");
     }
     if (cores.quota > 0 && cores.threads > std::ceil(cores.quota)) {
         add(Severity::kWarning, "quota",
-            fmt::format("a control group on {} allows the time of {:g} cores; {} want it", host.host, cores.quota,
-                        count_text(static_cast<std::size_t>(cores.threads), "thread")),
+            fmt::format("a control group allows the time of {:g} cores, but {} want it, on @hosts", cores.quota,
+                        threads_here),
             fmt::format("set device.threads to {}, or ask for more",
-                        std::max(1, static_cast<int>(cores.quota) / ranks)),
-            host.ranks);
+                        std::max(1, static_cast<int>(cores.quota) / ranks)));
     }
     if (well) {
-        findings.push_back({Severity::kOk, "cores",
-                            fmt::format("{}: {}, {}, {}", host.host, count_text(host.ranks.size(), "rank"),
-                                        count_text(static_cast<std::size_t>(cores.threads), "thread"),
-                                        count_text(cores.used.size(), "core")),
-                            "", host.ranks});
+        findings.add(host, Severity::kOk, "cores",
+                     fmt::format("@hosts: {}, {}, {}", ranks_here, threads_here, cores_here), "");
     }
 }
 
 void examine_instructions(const ClusterFacts& facts, Findings& findings) {
+    std::map<std::string, std::vector<int>> lacking;  // by what is wrong
+    std::map<std::string, std::vector<int>> scalar;   // by what would be there
     for (std::size_t rank = 0; rank < facts.ranks.size(); ++rank) {
         const DeviceFacts& device = facts.ranks[rank].device;
-        const int number = static_cast<int>(rank);
-        const std::string who = fmt::format("{} on {}", ranks_text({number}), facts.ranks[rank].host.name);
         if (!device.isa_fault.empty()) {
-            findings.push_back({Severity::kFault,
-                                "isa",
-                                who + ": " + device.isa_fault,
-                                "leave device.isa at \"auto\": the bits are the same with every instruction set",
-                                {number}});
-        } else if (!device.isas.empty() && device.isa == "scalar" && device.isas.front() != "scalar") {
-            findings.push_back({Severity::kWarning,
-                                "isa",
-                                fmt::format("{} computes with scalar code, its CPU has {}", who, device.isas.front()),
-                                "set device.isa to \"auto\" but for tests: the same bits, many times faster",
-                                {number}});
+            lacking[device.isa_fault].push_back(static_cast<int>(rank));
+        } else if (device.isa == "scalar" && !device.isas.empty() && device.isas.front() != "scalar") {
+            scalar[device.isas.front()].push_back(static_cast<int>(rank));
         }
+    }
+    for (const auto& [fault, ranks] : lacking) {
+        findings.push_back({Severity::kFault, "isa", fmt::format("{}: {}", ranks_text(ranks), fault),
+                            "leave device.isa at \"auto\": the bits are the same with every instruction set", ranks});
+    }
+    for (const auto& [better, ranks] : scalar) {
+        findings.push_back({Severity::kWarning, "isa",
+                            fmt::format("scalar code on {}, whose CPU has {}", ranks_text(ranks), better),
+                            "set device.isa to \"auto\" but for tests: the same bits, many times faster", ranks});
     }
 }
 
@@ -152,59 +190,10 @@ void examine_gpus(const ClusterFacts& facts, Findings& findings) {
 
 }  // namespace
 
-void examine_launch(const ClusterFacts& facts, Findings& findings) {
-    const RankFacts& first = facts.ranks.front();
-    const LaunchFacts& launch = first.launch;
-    const std::size_t world = facts.ranks.size();
-    if (launch.launcher == "singleton") {
-        findings.push_back(
-            {Severity::kFault,
-             "launch",
-             fmt::format("srun started {} processes that do not know of each other (SLURM_STEP_NUM_TASKS, but no "
-                         "PMIX_RANK): each would train the whole job alone",
-                         launch.started),
-             "start them with srun --mpi=pmix (srun --mpi=list says whether Slurm has it), or with mpirun inside the "
-             "job; if they are meant to be alone: --allow-singleton",
-             {}});
-        return;
-    }
-    if (world == 1 && launch.started > 1) {
-        findings.push_back(
-            {Severity::kFault,
-             "launch",
-             fmt::format("{} started {} processes, but each is alone: launcher and MPI library ({}) do not fit",
-                         launch.launcher, launch.started, first.program.mpi),
-             "use the mpirun of the MPI library that Lockstep was built with, or srun --mpi=pmix",
-             {}});
-        return;
-    }
-    const std::vector<HostRanks> hosts = ranks_by_host(facts.ranks);
-    const auto [fewest, most] = std::minmax_element(
-        hosts.begin(), hosts.end(), [](const auto& a, const auto& b) { return a.ranks.size() < b.ranks.size(); });
-    std::string text =
-        world == 1 ? fmt::format("1 rank ({})", launch.launcher)
-                   : fmt::format("{} ranks on {} by {}", world, count_text(hosts.size(), "host"), launch.launcher);
-    if (fewest->ranks.size() != most->ranks.size()) {
-        text += fmt::format(", {} on {} but {} on {}: legal, the fullest host sets the pace", most->ranks.size(),
-                            most->host, fewest->ranks.size(), fewest->host);
-        findings.push_back({Severity::kNote, "launch", text, "mpirun --map-by node or ppr:N:node deals evenly", {}});
-    } else {
-        findings.push_back({Severity::kOk, "launch", text, "", {}});
-    }
-    const std::string& running = first.program.mpi;
-    const std::string& built = first.program.mpi_headers;
-    const auto major = [](const std::string& name) { return name.substr(0, name.find('.')); };
-    if (major(running) != major(built)) {
-        findings.push_back({Severity::kWarning,
-                            "mpi",
-                            fmt::format("built with {}, runs with {}", built, running),
-                            "build Lockstep with the MPI that it runs with",
-                            {}});
-    }
-}
-
 void examine_cores(const ClusterFacts& facts, Findings& findings) {
-    for (const HostRanks& host : ranks_by_host(facts.ranks)) examine_host(facts, host, findings);
+    HostFindings by_host;
+    for (const HostRanks& host : ranks_by_host(facts.ranks)) examine_host(facts, host, by_host);
+    by_host.append_to(findings);
     examine_instructions(facts, findings);
     examine_gpus(facts, findings);
 }

@@ -31,6 +31,17 @@ std::vector<HostRanks> ranks_by_host(const std::vector<RankFacts>& ranks) {
     return hosts;
 }
 
+std::vector<std::pair<std::string, std::vector<int>>> groups_of(const ClusterFacts& facts, const RankText& get) {
+    std::vector<std::pair<std::string, std::vector<int>>> groups;
+    for (std::size_t rank = 0; rank < facts.ranks.size(); ++rank) {
+        const std::string value = get(facts.ranks[rank]);
+        auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == value; });
+        if (group == groups.end()) group = groups.insert(groups.end(), {value, {}});
+        group->second.push_back(static_cast<int>(rank));
+    }
+    return groups;
+}
+
 const char* severity_name(Severity severity) {
     switch (severity) {
         case Severity::kOk:

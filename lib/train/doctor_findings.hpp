@@ -2,8 +2,10 @@
 // functions of the facts, so that a test can show them clusters that it does not have.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "train/doctor_facts.hpp"
@@ -39,10 +41,10 @@ using Findings = std::vector<Finding>;
 Findings examine(const ClusterFacts& facts);
 
 // Its parts, each in the file named.
-void examine_launch(const ClusterFacts& facts, Findings& findings);     // doctor_cores.cpp
+void examine_launch(const ClusterFacts& facts, Findings& findings);     // doctor_launch.cpp
 void examine_cores(const ClusterFacts& facts, Findings& findings);      // doctor_cores.cpp
 void examine_equality(const ClusterFacts& facts, Findings& findings);   // doctor_equality.cpp
-void examine_config(const ClusterFacts& facts, Findings& findings);     // doctor_equality.cpp
+void examine_config(const ClusterFacts& facts, Findings& findings);     // doctor_config.cpp
 void examine_resources(const ClusterFacts& facts, Findings& findings);  // doctor_resources.cpp
 void examine_network(const ClusterFacts& facts, Findings& findings);    // doctor_resources.cpp
 
@@ -52,6 +54,10 @@ struct HostRanks {
     std::vector<int> ranks;
 };
 std::vector<HostRanks> ranks_by_host(const std::vector<RankFacts>& ranks);
+
+/// Ranks by what they have, in the order of their lowest rank.
+using RankText = std::function<std::string(const RankFacts&)>;
+std::vector<std::pair<std::string, std::vector<int>>> groups_of(const ClusterFacts& facts, const RankText& get);
 
 const char* severity_name(Severity severity);
 /// "rank 1", "ranks 0-3, 7".

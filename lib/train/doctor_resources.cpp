@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "train/doctor_findings.hpp"
 #include "train/doctor_print.hpp"
@@ -72,8 +73,12 @@ void examine_limits(const ClusterFacts& facts, Findings& findings) {
                         {}});
 }
 
+/// A line for each host with little, else one for the host with least.
 void examine_memory(const ClusterFacts& facts, Findings& findings) {
-    for (const HostRanks& host : ranks_by_host(facts.ranks)) {
+    const std::vector<HostRanks> hosts = ranks_by_host(facts.ranks);
+    int64_t least = std::numeric_limits<int64_t>::max();
+    Finding tightest;
+    for (const HostRanks& host : hosts) {
         const RankFacts& first = facts.ranks[static_cast<std::size_t>(host.ranks.front())];
         int64_t free = first.host.memory_free_bytes;
         if (free == 0) continue;  // the kernel does not say
@@ -85,10 +90,16 @@ void examine_memory(const ClusterFacts& facts, Findings& findings) {
         }
         const int64_t each = free / static_cast<int64_t>(host.ranks.size());
         const bool little = each < 256 * kMiB;
-        findings.push_back({little ? Severity::kWarning : Severity::kOk, "memory",
-                            fmt::format("{}, {} a rank", text, bytes_text(each)),
-                            little ? "start fewer ranks here, or end what else takes memory" : "", host.ranks});
+        const Finding finding{little ? Severity::kWarning : Severity::kOk, "memory",
+                              fmt::format("{}, {} a rank", text, bytes_text(each)),
+                              little ? "start fewer ranks there, or end what else takes memory" : "", host.ranks};
+        if (little) findings.push_back(finding);
+        if (each < least) tightest = finding;
+        least = std::min(least, each);
     }
+    if (tightest.subject.empty() || tightest.severity != Severity::kOk) return;
+    if (hosts.size() > 1) tightest.text += fmt::format(", the least of {} hosts", hosts.size());
+    findings.push_back(tightest);
 }
 
 void examine_folder(const ClusterFacts& facts, Findings& findings) {

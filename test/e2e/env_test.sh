@@ -64,7 +64,7 @@ expect_exit 0
 finding note environment 'LC_ALL differs: .* on ranks 0, 2, "tr_TR.UTF-8" on rank 1'
 finding note environment 'OMP_NUM_THREADS differs: not set on ranks 0, 2, "7" on rank 1'
 finding note settings 'LOCKSTEP_DEVICE_ISA differs: not set on ranks 0, 2, "scalar" on rank 1'
-finding warning isa "rank 1 on .* computes with scalar code"
+finding warning isa "scalar code on rank 1, whose CPU has "
 expect_in_stdout "0 faults, "
 small_config > small.toml
 run launch -np 1 "$lockstep" env -c small.toml : -np 1 env LOCKSTEP_OPTIMIZER_LR=0.5 LOCKSTEP_LOG_EVERY=3 "$lockstep" env -c small.toml
@@ -89,6 +89,16 @@ run launch -np 1 "$lockstep" env -c idx.toml : -np 1 -wdir "$PWD/elsewhere" "$lo
 expect_exit 0
 finding fault data "data.train: .*/images cannot be read by rank 1: No such file"
 expect_in_stdout "2 faults, "
+
+# A folder that is another one for rank 1 (with a file system of its own in the same place).
+if unshare -m true 2> /dev/null; then
+    mkdir mine
+    own='mount -t tmpfs none mine && exec "$0" env --out mine/run'
+    run launch -np 1 "$lockstep" env --out mine/run : -np 1 unshare -m bash -c "$own" "$lockstep"
+    expect_exit 0
+    finding note shared "rank 1 does not see what rank 0 writes in $PWD/mine"
+    [[ -z $(ls -A mine) ]] || fail "a file is left behind"
+fi
 
 # Bound to one core, as mpirun does with few ranks.
 if ((cores > 1)); then

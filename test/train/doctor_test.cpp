@@ -129,7 +129,7 @@ TEST_CASE("more threads than cores are named with the way to more cores") {
         rank.device.cpus = {rank.local_rank};
         rank.device.threads = 4;
     }
-    check_only(cluster, Severity::kWarning, "binding", "ranks 0-1 on a: 4 threads a rank, but 1 core (0)", {0, 1});
+    check_only(cluster, Severity::kWarning, "binding", "ranks 0-1 on a: 4 threads a rank, but 1 core", {0, 1});
     CHECK_THAT(bad(cluster)[0].advice, Catch::Contains("--bind-to none") && Catch::Contains("--map-by slot:PE=4"));
 
     for (RankFacts& rank : cluster.ranks) rank.environment["OMPI_MCA_hwloc_base_binding_policy"] = "none";
@@ -164,7 +164,16 @@ TEST_CASE("more ranks or threads than cores, and more threads than a control gro
     check_only(cluster, Severity::kWarning, "threads", "16 threads of 2 ranks share 8 cores", {0, 1});
     cluster = healthy(2);
     for (RankFacts& rank : cluster.ranks) rank.cgroup.cpus = 2.5;
-    check_only(cluster, Severity::kWarning, "quota", "the time of 2.5 cores; 8 threads want it", {0, 1});
+    check_only(cluster, Severity::kWarning, "quota", "the time of 2.5 cores, but 8 threads want it, on a", {0, 1});
+}
+
+TEST_CASE("hosts with the same trouble share a finding") {
+    ClusterFacts cluster = healthy();
+    for (RankFacts& rank : cluster.ranks) rank.device.threads = 5;
+    check_only(cluster, Severity::kWarning, "binding", "ranks 0-3 on a, b: 5 threads a rank, but 4 cores",
+               {0, 1, 2, 3});
+    cluster.ranks[2].device.threads = cluster.ranks[3].device.threads = 6;
+    CHECK(bad(cluster).size() == 2);
 }
 
 TEST_CASE("an instruction set that a rank lacks is a fault, scalar code by choice a warning") {
@@ -173,8 +182,7 @@ TEST_CASE("an instruction set that a rank lacks is a fault, scalar code by choic
     cluster.ranks[1].device.isa_fault = "device.isa = \"neon\": this CPU does not have it";
     const Findings findings = examine(cluster);
     REQUIRE(find(findings, "isa", Severity::kFault) != nullptr);
-    CHECK(find(findings, "isa", Severity::kFault)->text ==
-          "rank 1 on a: device.isa = \"neon\": this CPU does not have it");
+    CHECK(find(findings, "isa", Severity::kFault)->text == "rank 1: device.isa = \"neon\": this CPU does not have it");
     cluster = healthy();
     for (RankFacts& rank : cluster.ranks) rank.device.isa = "scalar";
     CHECK(find(examine(cluster), "isa", Severity::kWarning) != nullptr);
