@@ -115,6 +115,16 @@ HWY_INLINE void run_tile(const Tile& t) {
 }
 
 template <int R>
+HWY_INLINE void run_samples(const Tile& t) {
+    if constexpr (kPanelVectors == 4 && R <= kTileRows.wide) {
+        if (t.samples > 3 * kLanes) return run_tile<R, 4>(t);
+        if (t.samples > 2 * kLanes) return run_tile<R, 3>(t);
+    }
+    if (t.samples > kLanes) return run_tile<R, 2>(t);
+    run_tile<R, 1>(t);
+}
+
+template <int R>
 HWY_NOINLINE void run_panels(Tile t, int64_t samples, int rows_soon) {
     const int panels = static_cast<int>((samples + t.width - 1) / t.width);
     const float* const soon = t.soon;
@@ -123,15 +133,7 @@ HWY_NOINLINE void run_panels(Tile t, int64_t samples, int rows_soon) {
         t.soon = soon + first_soon * t.in;
         t.rows_soon = (p + 1) * rows_soon / panels - first_soon;
         t.samples = samples - p * t.width;
-        if (kPanelVectors == 4 && R <= 6 && t.samples > 3 * kLanes) {
-            run_tile<R, R <= 6 ? kPanelVectors : 2>(t);
-        } else if (kPanelVectors == 4 && R <= 6 && t.samples > 2 * kLanes) {
-            run_tile<R, R <= 6 ? std::min(kPanelVectors, 3) : 2>(t);
-        } else if (t.samples > kLanes) {
-            run_tile<R, 2>(t);
-        } else {
-            run_tile<R, 1>(t);
-        }
+        run_samples<R>(t);
         t.x += t.in * t.width;
         t.y += t.width * t.out;
         t.partial += R * t.width;

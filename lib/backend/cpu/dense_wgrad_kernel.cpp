@@ -103,12 +103,18 @@ HWY_NOINLINE void run_panels(const FoldProgram& chains, const DenseWgradOperands
     for (int64_t p = x_panels.begin; p < x_panels.end; ++p) {
         const float* x = operands.x + p * chains.rows * kWidth;
         const int64_t first_out = dy_panel * kTileRows, first_in = p * kWidth;
-        const int64_t vectors = (operands.in - first_in + kLanes - 1) / kLanes;
-        if (vectors >= kTileVectors) {
-            run_tile<R, kTileVectors>(chains, operands, dy, x, first_out, first_in);
-        } else if (kTileVectors > 3 && vectors == 3) {
-            run_tile<R, std::min(kTileVectors, 3)>(chains, operands, dy, x, first_out, first_in);
-        } else if (kTileVectors > 2 && vectors == 2) {
+        const int64_t columns = operands.in - first_in;
+        if constexpr (kTileVectors == 4) {
+            if (columns > 3 * kLanes) {
+                run_tile<R, 4>(chains, operands, dy, x, first_out, first_in);
+                continue;
+            }
+            if (columns > 2 * kLanes) {
+                run_tile<R, 3>(chains, operands, dy, x, first_out, first_in);
+                continue;
+            }
+        }
+        if (columns > kLanes) {
             run_tile<R, 2>(chains, operands, dy, x, first_out, first_in);
         } else {
             run_tile<R, 1>(chains, operands, dy, x, first_out, first_in);
