@@ -4,6 +4,7 @@
 
 #include "commands.hpp"
 #include "launch.hpp"
+#include "train/agreement.hpp"
 #include "train/forecast.hpp"
 #include "train/forecast_time.hpp"
 
@@ -20,17 +21,16 @@ struct PlanCommand {
     bool json = false;
 };
 
-int plan_here(Communicator& comm, const PlanCommand& command) {
-    if (comm.rank() != 0) return 0;
+/// Of rank 0 alone; `world`: the job's own number of ranks, which is of interest where there are several.
+void plan_here(int world, const PlanCommand& command) {
     const LoadedConfig loaded = command.config.load();
     ForecastOptions options = command.options;
     if (options.worlds.empty()) options.worlds = worlds_to_show(static_cast<int>(loaded.config.batch.shards));
-    if (comm.size() > 1 && std::count(options.worlds.begin(), options.worlds.end(), comm.size()) == 0)
-        options.worlds.push_back(comm.size());
+    if (world > 1 && std::count(options.worlds.begin(), options.worlds.end(), world) == 0)
+        options.worlds.push_back(world);
     Forecast forecast = make_forecast(loaded.config, data_facts(loaded.config), options);
     if (command.time) time_steps(loaded.config, *open_data(loaded.config).train, forecast);
     print_result(command.json ? forecast_json(forecast) + "\n" : forecast_text(forecast));
-    return 0;
 }
 
 }  // namespace
@@ -49,13 +49,15 @@ void add_plan(CLI::App& app, Invocation& invocation) {
         ->type_name("K");
     plan->add_option("--lr-at", command->options.lr_at, "The learning rate of these steps, too")
         ->delimiter(',')
-        ->check(CLI::PositiveNumber)
         ->type_name("STEP,…");
     plan->add_flag("--time", command->time, "Time a few steps on this machine, which reads the data");
     plan->add_flag("--json", command->json, "One JSON document, with every rank");
     plan->callback([=, &invocation] {
         invocation.action = [=, &invocation] {
-            return run_as_rank(invocation, true, [&](Communicator& comm) { return plan_here(comm, *command); });
+            return run_as_rank(invocation, true, [&](Communicator& comm) {
+                agree_on_first(comm, [&] { plan_here(comm.size(), *command); });
+                return 0;
+            });
         };
     });
 }

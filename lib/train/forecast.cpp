@@ -37,10 +37,24 @@ std::string note_on(const WorldForecast& world, ReduceMethod method, int shards)
     return "costs: a rank has no sample in a step";
 }
 
-/// World sizes whose reduction sends no more than it must, where every rank has samples.
-std::vector<int> free_worlds(int shards) {
+bool all_ranks_have_samples(std::span<const int64_t> sizes, int world) {
+    for (int rank = 0; rank < world; ++rank) {
+        if (maximal_nodes(static_cast<int>(sizes.size()), shards_of_rank(static_cast<int>(sizes.size()), rank, world),
+                          sizes)
+                .empty())
+            return false;
+    }
+    return true;
+}
+
+/// World sizes whose reduction sends no more than it must: where V and W are powers of two and every rank has a sample.
+std::vector<int> free_worlds(const ShardPlan& plan) {
     std::vector<int> worlds{1};
-    while (power_of_two(shards) && 2 * worlds.back() <= shards) worlds.push_back(2 * worlds.back());
+    const std::vector<int64_t> sizes = plan.shard_sizes(0);
+    while (power_of_two(plan.shards()) && 2 * worlds.back() <= plan.shards() &&
+           all_ranks_have_samples(sizes, 2 * worlds.back())) {
+        worlds.push_back(2 * worlds.back());
+    }
     return worlds;
 }
 
@@ -143,7 +157,7 @@ Forecast make_forecast(const Config& config, const DataFacts& facts, const Forec
     forecast.parameters = network.parameters().trainable();
     forecast.rates = learning_rates(Schedule(schedule_spec(config, plan)), plan, options.lr_at);
     forecast.native = config.reduce.algorithm == "native";
-    if (!forecast.native) forecast.free_worlds = free_worlds(plan.shards.shards());
+    if (!forecast.native) forecast.free_worlds = free_worlds(plan.shards);
     const Forecaster forecaster(config, facts, options, forecast, network);
     for (const int world : options.worlds) forecast.worlds.push_back(forecaster.of_world(world));
     return forecast;

@@ -24,7 +24,8 @@ struct MemoryForecast {
     int64_t activations = 0;  // the network's arena: the largest step or evaluation
     int64_t loader = 0;       // batches read ahead, of training and of the evaluation between
     int64_t data = 0;         // the data set, where it is held in memory
-    int64_t total() const { return weights + gradients + optimizer + exchange + activations + loader + data; }
+    int64_t saving = 0;       // rank 0: copies of weights and state, and the files made of them
+    int64_t total() const { return weights + gradients + optimizer + exchange + activations + loader + data + saving; }
     bool operator==(const MemoryForecast&) const = default;
 };
 

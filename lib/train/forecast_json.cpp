@@ -15,14 +15,9 @@ Json or_null(const std::optional<T>& value) {
 }
 
 Json memory_json(const MemoryForecast& memory) {
-    return {{"weights", memory.weights},
-            {"gradients", memory.gradients},
-            {"optimizer", memory.optimizer},
-            {"exchange", memory.exchange},
-            {"activations", memory.activations},
-            {"loader", memory.loader},
-            {"data", memory.data},
-            {"total", memory.total()}};
+    return {{"weights", memory.weights},   {"gradients", memory.gradients},     {"optimizer", memory.optimizer},
+            {"exchange", memory.exchange}, {"activations", memory.activations}, {"loader", memory.loader},
+            {"data", memory.data},         {"saving", memory.saving},           {"total", memory.total()}};
 }
 
 Json rank_json(const RankForecast& rank) {

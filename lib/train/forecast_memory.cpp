@@ -35,6 +35,7 @@ MemoryForecast MemoryPlanner::of_rank(int rank, int world) const {
     memory.activations = activations(local);
     memory.loader = loader(local);
     memory.data = facts_.memory_bytes;
+    if (rank == 0) memory.saving = 2 * (memory.weights + update_.state);
     return memory;
 }
 

@@ -61,14 +61,15 @@ std::string explain_worlds(const Forecast& f) {
     if (f.native)
         return "reduce.algorithm = \"native\": the transport decides what is sent; equal bits need equal W.\n";
     const int shards = f.plan.shards.shards();
-    if (f.free_worlds.size() == 1 && shards > 1) {
+    if (f.free_worlds.size() == 1 && (shards & (shards - 1)) != 0) {
         return fmt::format(
             "no world but 1 is free: V = {} is no power of two, so ranks send their nodes of the tree one by one.\n"
             "The bits are the same at every W.\n",
             shards);
     }
     return fmt::format(
-        "free: {} (powers of two up to V = {}): halving and doubling are the tree, at a ring's bytes. The others\n"
+        "free: {} (powers of two, V = {}, a sample for every rank): halving and doubling are the tree, at a ring's "
+        "bytes. The others\n"
         "cost: ranks send nodes of the tree one by one and share the shards unevenly. The bits are the same at every "
         "W.\n",
         fmt::join(f.free_worlds, ", "), shards);
@@ -162,18 +163,19 @@ std::string ranks_text(const Forecast& f) {
 }
 
 std::string memory_text(const Forecast& f) {
-    TextTable table(
-        {"ranks", "weights", "gradient sums", "optimizer", "exchange", "activations", "loader", "data", "all"});
+    TextTable table({"ranks", "weights", "gradient sums", "optimizer", "exchange", "activations", "loader", "data",
+                     "saving", "all"});
     for (const WorldForecast& world : f.worlds) {
         const auto& most = std::max_element(world.ranks.begin(), world.ranks.end(), [](const auto& a, const auto& b) {
                                return a.memory.total() < b.memory.total();
                            })->memory;
         table.add({std::to_string(world.world), megabytes(most.weights), megabytes(most.gradients),
                    megabytes(most.optimizer), megabytes(most.exchange), megabytes(most.activations),
-                   megabytes(most.loader), megabytes(most.data), megabytes(most.total())});
+                   megabytes(most.loader), megabytes(most.data), megabytes(most.saving), megabytes(most.total())});
     }
     return fmt::format(
-               "\nmemory of the largest rank in MB, with {} thread{} (without the program and what kernels pack)\n",
+               "\nmemory of the largest rank in MB, with {} thread{} (without the program and what kernels pack for "
+               "themselves)\n",
                f.threads, f.threads == 1 ? "" : "s") +
            table.text();
 }

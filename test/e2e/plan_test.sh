@@ -53,7 +53,7 @@ plan --ranks 1,2,3,8,64
 expect_exit 0
 expect_stderr ""
 expect_in_stdout "steps         18; 9 an epoch; 2 epochs"
-expect_in_stdout "free: 1, 2, 4, 8 (powers of two up to V = 8)"
+expect_in_stdout "free: 1, 2, 4, 8 (powers of two, V = 8, a sample for every rank)"
 expect_in_stdout "costs: W = 3 is no power of two"
 expect_in_stdout "costs: V = 8 shards, 56 ranks idle"
 (($(wc -l < stdout) < 70)) || fail "64 ranks fill $(wc -l < stdout) lines"
@@ -73,6 +73,9 @@ run mpi 3 "$lockstep" plan -c small.toml --json --ranks 1
 expect_exit 0
 [[ $(wc -l < stdout) == 1 ]] || fail "more than one rank answered"
 expect_in_stdout '{"world":3,'
+run mpi 3 "$lockstep" plan -c small.toml --set batch.sise=9
+expect_exit 2
+[[ $(lockstep_said) == "--set batch.sise=9: batch.sise: unknown key; did you mean batch.size?" ]] || fail "not one clear line: $(lockstep_said)"
 # Timing is measured on request only, and says where.
 plan --json --ranks 1,2 --time
 expect_exit 0

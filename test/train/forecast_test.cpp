@@ -227,6 +227,11 @@ TEST_CASE("free worlds are powers of two up to V, idle ranks are counted, and a 
     CHECK(idle.ranks[7].shards == ShardRange{0, 1});
     CHECK(forecast.worlds[2].ranks[1].shards == ShardRange{2, 5});
     CHECK(forecast.worlds[2].ranks[1].shift_ratio == 0.25);
+    CHECK(forecast.free_worlds == std::vector<int>{1, 2, 4, 8});
+    Config small = odd_config(8, "batch");
+    small.batch.size = 4;  // in a world of 8, four ranks have no sample
+    CHECK(forecast_of(small, {8}).free_worlds == std::vector<int>{1, 2, 4});
+    CHECK_FALSE(forecast_of(small, {8}).worlds[0].free);
     CHECK_FALSE(forecast_of(odd_config(12, "batch"), {4}).worlds[0].free);
     CHECK(worlds_to_show(8) == std::vector<int>{1, 2, 4, 8});
     CHECK(worlds_to_show(12) == std::vector<int>{1, 2, 4, 8, 12});
