@@ -159,9 +159,9 @@ void Timeline::write_text() {
 }
 
 void Timeline::finish_file() {
+    if (!file_) throw Error(ErrorKind::kRuntime, failure_);
     text_ += "\n]}\n";
-    write_text();
-    if (!failure_.empty()) throw Error(ErrorKind::kRuntime, failure_);
+    file_->write(std::as_bytes(std::span(text_)));
     file_->commit();
 }
 

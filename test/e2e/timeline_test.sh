@@ -80,5 +80,10 @@ for ranks in 1 2; do
     [[ $(lockstep_said) == "lockstep: "*nowhere/trace.json* && $(lockstep_said | wc -l) == 1 ]] || fail "not one clear line: $(lockstep_said)"
     [[ $(inventory) == "$before" ]] || fail "files changed: $(diff <(echo "$before") <(inventory))"
 done
+# A disk that is full by then: the run is done and saved, and the exit code tells that its trace is not.
+run mpi 2 "$lockstep" train -q -c small.toml --out full --trace-file /dev/full
+expect_exit 1
+[[ $(lockstep_said) == "lockstep: cannot write /dev/full: "* && $(lockstep_said | wc -l) == 1 ]] || fail "not one clear line: $(lockstep_said)"
+expect_same_run full plain
 [[ -z $(find . -name '.lockstep-tmp-*') ]] || fail "temporary files are left"
 echo "time line: every stage of every step on 1, 2 and 3 ranks, stopped and failed runs included"
