@@ -43,7 +43,10 @@ StepPlan& Network::State::plan_for(bool training, int shards, ShardRange range, 
 StepPlan& Network::State::adopt(StepPlan plan) {
     plan.number = free_number();
     std::vector<int> block_rows;
-    for (const Block& block : plan.blocks) block_rows.push_back(block.rows);
+    for (const Block& block : plan.blocks) {
+        block_rows.push_back(block.rows);
+        for (int i = 0; i < plan.pieces(block); ++i) block_rows.push_back(plan.piece(block, i).rows);
+    }
     std::sort(block_rows.begin(), block_rows.end());
     block_rows.erase(std::unique(block_rows.begin(), block_rows.end()), block_rows.end());
     for (const auto& layer : graph.layers) layer->plan(plan.number, plan.fold, block_rows);

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 
+#include "core/thread_pool.hpp"
+
 namespace lockstep {
 namespace {
 
-constexpr int kEvaluationRows = 16;  // of the prefix at a time: their activations fit the second-level cache
+constexpr int kEvaluationRows = 16;             // of the prefix at a time
+constexpr int64_t kPieceBytes = 512 * 1024;     // of a layer's input and output
+constexpr int64_t kPrefixWeights = 256 * 1024;  // bytes that may be read again for every piece
 
 /// Hands out places in the arena, each on a 64-byte border.
 class Layout {
@@ -24,6 +28,18 @@ class Layout {
 
 constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
 
+/// Rows whose activations stay in the second-level cache from layer to layer; whole blocks where the weights would not
+/// stay beside them.
+int rows_of_piece(const Graph& graph, int block_rows) {
+    int64_t elements = 1;
+    for (std::size_t i = 0; i < graph.model.prefix; ++i) {
+        const LayerSpec& layer = graph.model.layers[i];
+        elements = std::max(elements, layer.in.elements() + layer.out.elements());
+    }
+    if (graph.leaf_elements * kFloat > kPrefixWeights) return std::max(1, block_rows);
+    return static_cast<int>(std::max<int64_t>(1, kPieceBytes / (elements * kFloat)));
+}
+
 void lay_out(StepPlan& plan, const Graph& graph) {
     const Model& model = graph.model;
     const MemoryPlan& memory = graph.memory(plan.training);
@@ -31,8 +47,9 @@ void lay_out(StepPlan& plan, const Graph& graph) {
     Layout layout;
     for (const int64_t elements : memory.kept_elements) plan.kept.push_back(layout.take(rows * elements * kFloat));
     for (std::size_t i = 0; i < model.prefix; ++i) plan.taps.push_back(layout.take(rows * model.layers[i].tap_bytes()));
-    int64_t block_rows = 0;
-    for (const Block& block : plan.blocks) block_rows = std::max<int64_t>(block_rows, block.rows);
+    int block_rows = 0;
+    for (const Block& block : plan.blocks) block_rows = std::max(block_rows, block.rows);
+    plan.piece_rows = rows_of_piece(graph, block_rows);
     plan.transient_bytes = Layout::padded(block_rows * memory.transient_elements * kFloat);
     plan.transient = layout.take(static_cast<int64_t>(plan.ranges.size()) * 2 * plan.transient_bytes);
     if (plan.training) {
@@ -46,6 +63,11 @@ void lay_out(StepPlan& plan, const Graph& graph) {
 }
 
 }  // namespace
+
+Block StepPlan::piece(Block block, int which) const {
+    const IndexRange rows = part_of(block.rows, which, pieces(block));
+    return {block.first + static_cast<int>(rows.begin), static_cast<int>(rows.end - rows.begin)};
+}
 
 bool StepPlan::is_for(bool training_, int shards_, ShardRange range_, std::span<const int64_t> all_sizes) const {
     return training == training_ && shards == shards_ && range == range_ &&

@@ -29,6 +29,7 @@ struct StepPlan {
     FoldProgram fold;                // evaluation: all rows are one shard
     std::vector<Block> blocks;       // training: one for each leaf of the fold program
     std::vector<ShardRange> ranges;  // of blocks: what each stream works on
+    int piece_rows = 1;              // of a block, at most, that go forward together
     LeafProgram leaves;              // training, where the prefix has weights
 
     // Byte offsets in the arena.
@@ -44,6 +45,10 @@ struct StepPlan {
     int64_t bytes = 0;  // of all of it
 
     std::vector<float*> gradients, loss_sums;  // the roots' pointers of the current step
+
+    /// The forward pass keeps a layer's output in the second-level cache until the next layer has read it.
+    int pieces(Block block) const { return (block.rows + piece_rows - 1) / piece_rows; }
+    Block piece(Block block, int which) const;
 
     bool is_for(bool training_, int shards_, ShardRange range_, std::span<const int64_t> all_sizes) const;
 };

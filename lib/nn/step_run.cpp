@@ -75,8 +75,11 @@ void StepRun::forward_prefix() {
         const ShardRange range = plan_.ranges[static_cast<std::size_t>(r)];
         for (int b = range.begin; b < range.end; ++b) {
             const Block block = plan_.blocks[static_cast<std::size_t>(b)];
-            for (std::size_t i = 0; i < model_.prefix; ++i) {
-                graph_.layers[i]->forward(pass(stream, block), values(i, block, r));
+            for (int number = 0; number < plan_.pieces(block); ++number) {
+                const Block piece = plan_.piece(block, number);
+                for (std::size_t i = 0; i < model_.prefix; ++i) {
+                    graph_.layers[i]->forward(pass(stream, piece), values(i, piece, r));
+                }
             }
         }
     });
