@@ -113,7 +113,8 @@ RunRecord read_run_record(const std::string& path) {
     read_config(run, record);
     read_facts(run, record);
     read_metrics(run, record);
-    if (exists(run.file("trace.jsonl"))) record.trace = TraceFile::read(run.file("trace.jsonl"));
+    const auto traced = fs::file_size(run.file("trace.jsonl"), ignored);  // 0 until its first line is written
+    if (!ignored && traced > 0) record.trace = TraceFile::read(run.file("trace.jsonl"));
     record.checkpoints = checkpoint_steps(run.checkpoints());
     read_fingerprints(run, record);
     return record;

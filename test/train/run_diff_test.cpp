@@ -394,6 +394,10 @@ TEST_CASE("what is no run, or a damaged one, is named") {
     metrics.replace(metrics.find("\"sha256\":\"") + 10, 4, "0000");
     rewrite(runs / "copy/metrics.jsonl", metrics);
     refused(ErrorKind::kData, "model.safetensors");
+    copy();  // a run that was killed before its trace had a line has none
+    rewrite(runs / "copy/trace.jsonl", "");
+    CHECK(says(runs.diff("copy"), "RUN_B has no trace.jsonl"));
+    fs::remove_all(runs / "copy");
     // Nothing that both have: a run that was killed before it wrote a line.
     fs::create_directory(runs / "copy");
     fs::copy(runs / "base/config.resolved.toml", runs / "copy/config.resolved.toml");
