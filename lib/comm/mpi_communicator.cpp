@@ -108,6 +108,7 @@ class MpiCommunicator final : public PeerCommunicator {
         local_cpus_ = cpus_together(host);
         MPI_Comm_free(&host);
         told_.resize(static_cast<std::size_t>(size_));
+        watch();  // made now: a step allocates nothing
     }
 
     // While unwinding the others may be anywhere: MPI_Finalize would wait for them, and hide the error from people.

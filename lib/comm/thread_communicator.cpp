@@ -52,6 +52,7 @@ class ThreadCommunicator final : public PeerCommunicator {
     ThreadCommunicator(World& world, int rank)
         : world_(world), rank_(rank), box_(world.mailboxes[static_cast<std::size_t>(rank)]), slots_(kSlots) {
         for (Slot& slot : slots_) slot.owner = this;
+        watch();  // made now: a step allocates nothing
     }
 
     int rank() const override { return rank_; }

@@ -88,6 +88,30 @@ idx_images 20 4 4 | sed 's/\x25/\x26/' > images-other
 refused 2 "moved/checkpoints/step-00000002: cannot resume: the training data differ" -- \
     train -c idx.toml --set train.steps=4 --out moved --resume auto --set 'data.train={images="images-other",labels="labels"}'
 
+# --- Folders that go away under a run -----------------------------------------------------------------------------------
+# The folder of checkpoints: what was moved away stays whole, and either a new one is begun, or, where it went in the middle
+# of saving, one line says so. The run directory itself: there is no place to go on.
+for gone in run/checkpoints run; do
+    rm -rf run away
+    "$lockstep" train -c small.toml --set train.steps=1000000000 --set checkpoint.every_steps=20 --progress none --out run > stdout 2> stderr < /dev/null &
+    job=$!
+    wait_for 30 eval '[[ -e run/checkpoints/latest || ! -e /proc/$job ]]'
+    mv $gone away
+    wait_for 30 eval '[[ -e run/checkpoints/latest || ! -e /proc/$job ]]'
+    kill -s USR1 $job 2> /dev/null || true
+    finished
+    if ((last_exit == 75)) && [[ $gone == run/checkpoints ]]; then
+        run "$lockstep" inspect "run/checkpoints/$(cat run/checkpoints/latest)"
+        expect_exit 0
+    else
+        expect_exit 1
+        [[ $(lockstep_said | tail -n 1) =~ ^lockstep:\ .*run/checkpoints.*(No such file or directory|cannot put) ]] || fail "the folder is not named: $(lockstep_said)"
+    fi
+    kept=$(find away -name 'step-*' | sort | head -n 1)
+    run "$lockstep" inspect "$kept"
+    expect_exit 0
+done
+
 # --- Disks ------------------------------------------------------------------------------------------------------------
 # 45,000 parameters: 180 KB of weights and as much of momentum in each checkpoint. The second one finds no room.
 if ((EUID == 0)) && mkdir disk && mount -t tmpfs -o size=600k lockstep-test disk 2> stderr; then
