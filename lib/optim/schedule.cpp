@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/error.hpp"
 #include "core/fixed_math.hpp"
@@ -30,6 +31,12 @@ Schedule::Schedule(const ScheduleSpec& spec) : spec_(spec) {
         static_cast<int64_t>(std::floor(spec_.warmup_epochs * static_cast<double>(spec_.steps_per_epoch) + 0.5));
     warmup_end_ = epoch_time(warmup_updates_ + 1);
     end_time_ = epoch_time(spec_.total_steps + 1);
+    // A factor above 1 makes the last rate the largest. An infinite one would leave weights that no later step refuses.
+    if (spec_.total_steps > 0 && !(lr_double(spec_.total_steps) <= std::numeric_limits<float>::max())) {
+        fail(ErrorKind::kUsage,
+             "schedule.factor = {}: the learning rate of step {} would be {:g}, which fp32 cannot hold", spec_.factor,
+             spec_.total_steps, lr_double(spec_.total_steps));
+    }
 }
 
 float Schedule::lr(int64_t update) const {

@@ -21,7 +21,9 @@ RunPlan make_run_plan(const Config& config, int64_t samples) {
                            config.batch.last == "drop" ? LastBatch::kDrop : LastBatch::kKeep);
     const int64_t per_epoch = shards.steps_per_epoch();
     const int64_t total = config.train.steps ? *config.train.steps : config.train.epochs.value_or(0) * per_epoch;
-    return {shards, per_epoch, total, (total + per_epoch - 1) / per_epoch};
+    const RunPlan plan{shards, per_epoch, total, (total + per_epoch - 1) / per_epoch};
+    static_cast<void>(Schedule(schedule_spec(config, plan)));  // refuses rates that fp32 cannot hold, before any work
+    return plan;
 }
 
 ModelSpec model_spec(const Config& config, SampleShape shape, int classes) {

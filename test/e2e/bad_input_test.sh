@@ -93,6 +93,10 @@ sed '/epochs/d' small.toml > endless.toml
 refused 2 "train.epochs, train.steps: neither is set" -- train -c endless.toml --out no
 refused 2 "samples" -- train -c small.toml --set batch.last=drop --set batch.size=204 --out no
 refused 2 "none.toml: cannot be read: No such file or directory" -- train -c none.toml --out no
+# A learning rate that fp32 cannot hold would leave weights that no later step refuses.
+refused 2 "optimizer.lr must be finite in fp32 (at most 3.4028235e+38), got 1e39" -- train -c small.toml --out no --set optimizer.lr=1e39
+refused 2 "schedule.factor = 1e+30: the learning rate of step 18 would be 5e+178, which fp32 cannot hold" -- \
+    train -c small.toml --out no --set schedule.name=step --set schedule.factor=1e30 --set schedule.every_epochs=0.3
 # What is not built, or never will be on CPUs, is refused rather than ignored.
 for setting in device.backend=cuda device.arithmetic=vendor device.precision=bf16 batch.micro=4 model.name=resnet20 optimizer.name=lars \
     schedule.name=poly data.format=csv data.validation=0.1 checkpoint.best=accuracy; do

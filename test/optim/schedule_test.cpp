@@ -94,6 +94,17 @@ TEST_CASE("a step need not fall on an epoch's border") {
     for (int u = 1; u <= 6; ++u) CHECK(schedule.lr(u) == expected[u - 1]);
 }
 
+TEST_CASE("a factor that takes the learning rate beyond fp32 before the last step is refused") {
+    ScheduleSpec spec = run_of("step", 10, 4, 2);
+    spec.lr = 1;
+    spec.factor = 1e30;
+    spec.every_epochs = 1;
+    CHECK_NOTHROW(Schedule(spec));
+    ++spec.total_steps;
+    CHECK_THROWS_WITH(Schedule(spec), "schedule.factor = 1e+30: the learning rate of step " +
+                                          std::to_string(spec.total_steps) + " would be 1e+60, which fp32 cannot hold");
+}
+
 TEST_CASE("linear goes from lr at its first update to end behind its last") {
     ScheduleSpec spec = run_of("linear", 100, 10, 1);
     spec.lr = 1;
