@@ -12,7 +12,8 @@ namespace {
 constexpr double kTimesSlower = 3;
 constexpr double kShareLost = 0.25;
 constexpr std::chrono::seconds kBetweenWarnings{60};
-constexpr double kWindowS = 10;
+constexpr double kWindowS = 10;  // or a quarter of the deadline, but no less than:
+constexpr double kLeastWindowS = 2;
 
 }  // namespace
 
@@ -45,7 +46,7 @@ std::string straggler_text(const Straggler& s, const std::string& host) {
 
 PaceWatch::PaceWatch(Communicator& comm, int shards)
     : comm_(comm),
-      window_(comm.timeout() > 0 ? std::min(kWindowS, comm.timeout() / 4) : kWindowS),
+      window_(comm.timeout() > 0 ? std::clamp(comm.timeout() / 4, kLeastWindowS, kWindowS) : kWindowS),
       window_end_(Clock::now() + std::chrono::duration_cast<Clock::duration>(window_)) {
     for (int rank = 0; rank < comm.size(); ++rank) shards_.push_back(shards_of_rank(shards, rank, comm.size()).size());
 }

@@ -115,7 +115,7 @@ started cut_off $endless --set device.timeout_s=$timeout_s
 cut 2
 ended $((timeout_s + 5))
 ((last_exit != 0)) || fail "exit 0"
-[[ $(lockstep_said | grep -c 'did not answer') == 1 || $(lockstep_said | tail -n 1) == "lockstep: the first of 2 errors: "* ]] ||
+[[ $(lockstep_said | grep -c 'did not answer') == 1 || $(grep "^lockstep: " stderr | tail -n 1) == "lockstep: the first of 2 errors: "* ]] ||
     fail "the first of several errors is not told last: $(lockstep_said | tail -n 3)"
 lockstep_said | grep -qE "^lockstep: .*rank [02] on host1 at .*: ranks 1, 3 did not answer for $timeout_s s \(device\.timeout_s\) \(after step [0-9]+\)$" ||
     fail "the ranks behind the link are not named: $(lockstep_said | tail -n 3)"
