@@ -114,12 +114,12 @@ for (( ; ; )); do
     ranks=($(rank_process 0) $(rank_process 1) $(rank_process 2))
     kill -s KILL $job 2> /dev/null || true
     finished
-    ((last_exit == 0)) || break
+    wait_for 30 all_gone "${ranks[@]}"
+    grep -q '"event":"end"' run/metrics.jsonl || break
     steps=$((steps * 4)) # the run was over first
     ((steps < 1000000)) || fail "the run is always over first"
     reference
 done
-wait_for 30 all_gone "${ranks[@]}"
 mkdir -p run/checkpoints/.writing-step-99999999 run/checkpoints/.remove-step-00000001 # as a kill at a worse moment leaves them
 touch run/.lockstep-tmp-1-0 run/checkpoints/.lockstep-tmp-1-0
 expect_goes_on 4
