@@ -62,7 +62,10 @@ StartingPoint find_on_first(RunDirectory* directory, ResumeMode mode, const std:
     start.step = checkpoint.state.step;
     start.path = from;
     start.already_done = done;
-    if (done) restore_model(*directory, checkpoint.model);
+    if (done) {
+        directory->clear_leftovers();
+        restore_model(*directory, checkpoint.model);
+    }
     start.model = std::move(checkpoint.model);
     start.optimizer = std::move(checkpoint.optimizer);
     if (mode == ResumeMode::kAuto && directory != nullptr) {

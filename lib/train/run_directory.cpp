@@ -76,6 +76,10 @@ void RunDirectory::prepare(ResumeMode mode) {
     }
     claim();
     refuse_run(mode);  // of a process that was faster, and is done
+    clear_leftovers();
+}
+
+void RunDirectory::clear_leftovers() const {
     remove_leftovers(path_);
     remove_leftovers(checkpoints());
 }

@@ -30,6 +30,8 @@ class RunDirectory {
     /// Creates and claims the folder, and clears it of what a killed run left half-written. kUsage for `kNever` and
     /// `kPath` when it holds a run; kRuntime when it cannot be made or written.
     void prepare(ResumeMode mode);
+    /// What a killed run left half-written; a claimed folder's alone.
+    void clear_leftovers() const;
 
   private:
     void refuse_run(ResumeMode mode) const;

@@ -26,7 +26,7 @@ struct TrainOptions {
     std::string out;  // run directory; "" = everything stays in memory (tests, and worlds inside a process)
     ResumeMode resume = ResumeMode::kNever;
     std::string resume_path;  // of a checkpoint, for kPath
-    std::string trace_file;  // a Chrome trace of all ranks; "" = none
+    std::string trace_file;   // a Chrome trace of all ranks; "" = none
     ProgressOptions progress;
     std::vector<std::string> argv;
     std::function<bool()> stop_requested;  // read between steps; empty = never
