@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What: does what a page of the documentation says: runs its commands, in order, and looks for the output that it shows.
 # Usage: docs_test.sh PATH_TO_LOCKSTEP PAGE.md [TAG…]
-# Needs: mpirun; works in a temporary folder, which holds a small exp.toml to begin with.
+# Needs: mpirun; works in a temporary folder, which holds a small exp.toml and the checkout's scripts to begin with.
 #
 # Fenced blocks of the page, by what stands behind the three backticks:
 #   sh              commands for bash, from its own start, with lockstep on the PATH; none may fail
@@ -20,6 +20,7 @@ mkdir "$work/bin" "$work/blocks" "$work/page"
 ln -s "$lockstep" "$work/bin/lockstep"
 unset "${!LOCKSTEP_@}"
 export PATH="$work/bin:$PATH" OMPI_MCA_rmaps_base_oversubscribe=1
+ln -s "$(dirname "$(dirname "$page")")/scripts" "$work/page/scripts"
 cd "$work/page"
 small_config > exp.toml
 

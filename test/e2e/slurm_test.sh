@@ -110,3 +110,11 @@ expect_state "${chain[1]}" COMPLETED
 expect_state "${chain[2]}" COMPLETED
 grep -q "the run is done" "chain.${chain[2]}.out" || fail "the third job of the chain did not find the run done"
 expect_same_run chain reference-$steps
+
+# The commands of the page for users; those that submit jobs wait for them here.
+mkdir waiting
+printf '#!/bin/sh\nexec %s --wait "$@"\n' "$(command -v sbatch)" > waiting/sbatch
+chmod +x waiting/sbatch
+unset LOCKSTEP
+on ctl env PATH="$PWD/waiting:$PATH" bash "$(dirname "$scripts")/../test/e2e/docs_test.sh" "$lockstep" "$(dirname "$scripts")/../docs/cluster.md" slurm ||
+    fail "the commands of docs/cluster.md"
