@@ -33,6 +33,11 @@ clang                    a second compiler, which must give the same bits
 g++-aarch64-linux-gnu    builds the kernels for another kind of CPU
 qemu-user                runs them
 libdnnl-dev              oneDNN: the yardstick of the kernel benchmark
+slurmctld                Slurm, of which a test starts its own for the batch scripts
+slurmd                   the same
+slurm-client             the same
+munge                    the same
+libpmix-dev              the same, for srun --mpi=pmix
 '
 
 check=0
