@@ -5,7 +5,6 @@
 #include "commands.hpp"
 #include "core/error.hpp"
 #include "launch.hpp"
-#include "launch.hpp"
 #include "train/run_diff.hpp"
 
 namespace lockstep {

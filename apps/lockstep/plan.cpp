@@ -55,7 +55,7 @@ void add_plan(CLI::App& app, Invocation& invocation) {
     plan->callback([=, &invocation] {
         invocation.action = [=, &invocation] {
             return run_as_rank(invocation, true, [&](Communicator& comm) {
-                agree_on_first(comm, [&] { plan_here(comm.size(), *command); });
+                agree_on_first(comm, [&] { comm.work_aside([&] { plan_here(comm.size(), *command); }); });
                 return 0;
             });
         };

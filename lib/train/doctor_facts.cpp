@@ -194,7 +194,7 @@ LaunchFacts launch_of(const Environment& environment) {
         facts.launcher = tasks > 1 ? "singleton" : "alone";
     } else if (environment.contains("OMPI_MCA_orte_hnp_uri")) {
         facts.started = number("OMPI_COMM_WORLD_SIZE");
-        facts.launcher = "mpirun";  // inside a Slurm job, too: its tasks are mpirun's helpers then
+        facts.launcher = "mpirun";  // inside a Slurm job, too: its tasks are mpirun's own daemons then
     } else if (environment.contains("SLURM_STEP_ID")) {
         facts.started = tasks;
         facts.launcher = environment.contains("PMIX_RANK") ? "srun pmix" : "srun pmi2";

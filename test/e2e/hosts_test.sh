@@ -34,7 +34,7 @@ started() {
     job=$!
     wait_for 60 eval "[[ -e $out/checkpoints/latest || ! -e /proc/$job ]]"
 }
-# ended SECONDS: by then mpirun is gone; its exit code in last_exit. Ranks and helpers have a moment more to go.
+# ended SECONDS: by then mpirun is gone; its exit code in last_exit. Ranks and what ends launchers have a moment more to go.
 ended() {
     local deadline=$((SECONDS + $1 + 1)) # SECONDS counts whole ones
     while [[ -e /proc/$job ]]; do
