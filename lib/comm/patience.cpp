@@ -27,6 +27,10 @@ constexpr std::chrono::microseconds kSlice{100};
 // How soon a waiting rank notices that another one has failed.
 constexpr double kLookS = 20e-3;
 
+// Polls follow each other within milliseconds. A gap of this part of the deadline means that this rank was stopped
+// itself, as a suspended job is: the others could not be heard meanwhile, and may still be stopped.
+constexpr double kStoppedPart = 0.5;
+
 // The longer the wait, the less a late wake-up matters.
 double nap_length(double waited) {
     return waited < 20e-3 ? 50e-6 : waited < 0.2 ? 100e-6 : 1e-3;
@@ -55,7 +59,12 @@ void Patience::pause(int peer) {
         waiting_ = true;
         start_ = now;
         next_look_s_ = next_announcement_s_ = next_warning_s_ = 0;
+    } else if (job_.timeout() > 0 &&
+               std::chrono::duration<double>(now - last_).count() >= kStoppedPart * job_.timeout()) {
+        start_ = now;  // the full deadline again
+        next_look_s_ = next_announcement_s_ = next_warning_s_ = 0;
     }
+    last_ = now;
     const double waited = std::chrono::duration<double>(now - start_).count();
     const Stages& stages = crowded_ ? kCrowded : kRoomy;
     if (waited < stages.spin_s) {

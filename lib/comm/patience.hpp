@@ -14,7 +14,8 @@ class Patience {
     explicit Patience(Communicator& comm);
     /// `peer`: whose answer is missing, -1 if that cannot be said. Past the communicator's timeout throws kRuntime
     /// naming the ranks that are silent: the peer, or the one that it says to wait for in turn. A rank that says that
-    /// it is at work is waited for. Throws PeerFailed as soon as another rank says that it has failed.
+    /// it is at work is waited for, and time in which this rank itself was stopped blames nobody. Throws PeerFailed as
+    /// soon as another rank says that it has failed.
     void pause(int peer);
     void restart() { waiting_ = false; }
 
@@ -27,6 +28,7 @@ class Patience {
     Communicator& job_;  // whose deadline and news count
     bool waiting_ = false;
     Clock::time_point start_;
+    Clock::time_point last_;  // pause() before this one
     bool crowded_;            // more ranks than CPUs on this host
     bool contested_ = false;  // somebody else wants this core
     double next_look_s_ = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What: who is given up and who is not: a rank that saves for longer than the deadline is waited for, one that is 20 times
-# slower is named and waited for, one that stands still is given up; and what each rank logs.
+# slower is named and waited for, one that stands still is given up; a suspended job goes on; and what each rank logs.
 # Usage: watchdog_test.sh PATH_TO_LOCKSTEP SLOW_FSYNC_LIBRARY
 # Needs: mpirun, /proc. Works in a temporary folder.
 set -euo pipefail
@@ -74,4 +74,20 @@ last=$(lockstep_said | tail -n 1)
 [[ $last =~ ^lockstep:\ (the first of 2 errors: )?rank\ [02]\ on\ $host\ at\ .*Z:\ rank\ 1\ did\ not\ answer\ for\ 2\ s.*\(after\ step\ [0-9]+\)$ ]] || fail "the last line is: $last"
 grep -q 'rank 1 did not answer' logs/rank-00000.log logs/rank-00002.log || fail "no log has the error"
 [[ $(grep -lE 'did not answer|stops since rank' logs/rank-0000[02].log | wc -l) == 2 ]] || fail "rank 0 or 2 does not say in its log why it ended"
-echo "watchdog: long work is waited for, a slow rank is named, a silent one is given up"
+
+# A job that is suspended as a whole for longer than the deadline, as a batch system does, has no silent rank: it goes on.
+last_command=(mpirun -q --oversubscribe --bind-to none -np 3 "$lockstep" train -c small.toml --set train.steps=1000000000 --set device.timeout_s=2 --out woken)
+"${last_command[@]}" > stdout 2> stderr < /dev/null &
+job=$!
+wait_for 30 eval "grep -qs '\"step\":30,' woken/metrics.jsonl || [[ ! -e /proc/$job ]]"
+ranks=("$(rank_process 0)" "$(rank_process 1)" "$(rank_process 2)")
+kill -s STOP "${ranks[@]}"
+sleep 3
+before=$(wc -l < woken/metrics.jsonl)
+kill -s CONT "${ranks[@]}"
+wait_for 30 eval "((\$(wc -l < woken/metrics.jsonl) > $before + 2)) || [[ ! -e /proc/$job ]]"
+kill -s USR1 "${ranks[1]}" || true
+finished
+expect_exit 75
+! grep -q 'did not answer' stderr || fail "a rank was blamed: $(lockstep_said | tail -n 1)"
+echo "watchdog: long work is waited for, a slow rank is named, a silent one is given up, a suspended job goes on"
