@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "comm/patience.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
 #include "core/thread_pool.hpp"
 
 namespace lockstep {
@@ -107,7 +109,8 @@ void Communicator::work_aside(FunctionRef<void()> work) {
     bool done = false;
     std::exception_ptr failure;
     begin_work();
-    std::thread worker([&] {
+    // Joined also where this thread cannot speak to the others: it uses what is above.
+    std::jthread worker([&] {
         std::exception_ptr caught;
         try {
             work();
@@ -136,13 +139,23 @@ Failures Communicator::announce_failure() {
     constexpr std::chrono::milliseconds kMoment{300};  // the others look around every 20 ms
     if (&job() != this) return job().announce_failure();
     if (failures_) return *failures_;
-    failures_.emplace();  // also where telling fails
+    failures_.emplace();
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const double time = std::chrono::duration<double>(now).count();
     watch().fail(rank(), time);
-    tell_all({News::Kind::kFails, -1, time});
+    // Telling may fail, too: the error that this rank fails of is the one to report.
+    const auto attempt = [](FunctionRef<void()> act) {
+        try {
+            act();
+        } catch (const Error& e) {
+            log_to_file(e.what());
+        }
+    };
+    for (int to = 0; to < size(); ++to) {
+        if (to != rank()) attempt([&] { send_news(to, {News::Kind::kFails, -1, time}); });
+    }
     for (const auto end = Watch::Clock::now() + kMoment; size() > 1 && Watch::Clock::now() < end;) {
-        collect_news();
+        attempt([&] { collect_news(); });
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     failures_ = watch().failures();

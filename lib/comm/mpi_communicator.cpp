@@ -92,7 +92,8 @@ class MpiCommunicator final : public PeerCommunicator {
         check(MPI_Initialized(&initialized), "MPI_Initialized");
         if (initialized == 0) {
             int provided = 0;
-            const EndGuard guard(kInitS, "MPI_Init does not end: a rank or a host does not answer");
+            const EndGuard guard(kInitS, "MPI_Init does not end: a rank or a host does not answer",
+                                 exit_code(ErrorKind::kRuntime));
             check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
             finalizes_ = true;
         }
@@ -124,7 +125,8 @@ class MpiCommunicator final : public PeerCommunicator {
         MPI_Comm_free(&comm_);
         if (!finalizes_) return;
         const EndGuard guard(timeout() > 0 ? timeout() : kInitS,
-                             fmt::format("rank {}: MPI_Finalize does not end: a rank has not left", rank_));
+                             fmt::format("rank {}: MPI_Finalize does not end: a rank has not left", rank_),
+                             exit_code(ErrorKind::kRuntime));
         MPI_Finalize();
     }
     MpiCommunicator(const MpiCommunicator&) = delete;
@@ -180,7 +182,7 @@ class MpiCommunicator final : public PeerCommunicator {
 
     [[noreturn]] void abort(int code) override {
         end_launcher_soon();
-        const EndGuard guard(kAbortS, "");
+        const EndGuard guard(kAbortS, "", code);
         MPI_Abort(MPI_COMM_WORLD, code);
         std::_Exit(code);
     }

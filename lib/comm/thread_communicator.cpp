@@ -175,21 +175,35 @@ class ThreadCommunicator final : public PeerCommunicator {
 void run_thread_world(int world, FunctionRef<void(Communicator&)> body) {
     World shared(world);
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(world));
+    const auto run_rank = [&](int rank) {
+        try {
+            ThreadCommunicator comm(shared, rank);
+            body(comm);
+        } catch (const PeerFailed&) {  // the rank that failed has the reason
+            shared.end();
+        } catch (...) {
+            errors[static_cast<std::size_t>(rank)] = std::current_exception();
+            shared.end();
+        }
+    };
     std::vector<std::thread> threads;
-    for (int rank = 0; rank < world; ++rank) {
-        threads.emplace_back([&, rank] {
-            try {
-                ThreadCommunicator comm(shared, rank);
-                body(comm);
-            } catch (const PeerFailed&) {  // the rank that failed has the reason
-                shared.end();
-            } catch (...) {
-                errors[static_cast<std::size_t>(rank)] = std::current_exception();
-                shared.end();
-            }
-        });
+    threads.reserve(static_cast<std::size_t>(world));
+    std::string refusal;
+    try {
+        while (static_cast<int>(threads.size()) < world) {
+            threads.emplace_back(run_rank, static_cast<int>(threads.size()));
+        }
+    } catch (const std::exception& e) {  // those that have started wait for the others
+        refusal = e.what();
+        shared.end();
     }
     for (std::thread& thread : threads) thread.join();
+    if (!refusal.empty()) {
+        fail(ErrorKind::kRuntime,
+             "{} ranks in one process: only {} threads could be started ({}); use fewer ranks, or raise the limits on "
+             "processes and memory (ulimit -u, ulimit -v, pids.max of the cgroup)",
+             world, threads.size(), refusal);
+    }
     for (const std::exception_ptr& error : errors) {
         if (error) std::rethrow_exception(error);
     }

@@ -90,13 +90,13 @@ void say(const std::string& message) {
 
 }  // namespace
 
-EndGuard::EndGuard(double seconds, std::string message)
-    : thread_([this, seconds, text = std::move(message)] {
+EndGuard::EndGuard(double seconds, std::string message, int code)
+    : thread_([this, seconds, code, text = std::move(message)] {
           std::unique_lock lock(mutex_);
           if (ended_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return over_; })) return;
           if (!text.empty()) say("lockstep: " + text + "\n");
           end_launcher_soon();
-          _exit(1);
+          _exit(code);
       }) {}
 
 EndGuard::~EndGuard() {

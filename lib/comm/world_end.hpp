@@ -9,11 +9,11 @@
 
 namespace lockstep {
 
-/// While it lives: after `seconds` says `message` on stderr ("": nothing) and ends this process with exit code 1 and
-/// its launcher.
+/// While it lives: after `seconds` says `message` on stderr ("": nothing) and ends this process with exit code `code`
+/// and its launcher.
 class EndGuard {
   public:
-    EndGuard(double seconds, std::string message);
+    EndGuard(double seconds, std::string message, int code);
     ~EndGuard();
     EndGuard(const EndGuard&) = delete;
     EndGuard& operator=(const EndGuard&) = delete;
