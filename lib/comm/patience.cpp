@@ -113,7 +113,8 @@ void Patience::judge(int peer, Clock::time_point now, double waited) {
         fail(ErrorKind::kRuntime, "rank {} did not answer for {:g} s (device.timeout_s): ranks wait for each other",
              peer, timeout);
     }
-    if (peer < 0 && waited >= 2 * timeout) {
+    if (verdict.at_work >= 0) last_work_ = now;
+    if (peer < 0 && std::chrono::duration<double>(now - std::max(start_, last_work_)).count() >= 2 * timeout) {
         job_.announce_failure();
         fail(ErrorKind::kRuntime, "an all-reduce did not end within {:g} s (twice device.timeout_s)", 2 * timeout);
     }

@@ -28,6 +28,7 @@ class Patience {
     Communicator& job_;  // whose deadline and news count
     bool waiting_ = false;
     Clock::time_point start_;
+    Clock::time_point last_work_{};  // of others, as they said, past the deadline
     Clock::time_point last_;  // pause() before this one
     bool crowded_;            // more ranks than CPUs on this host
     bool contested_ = false;  // somebody else wants this core

@@ -52,8 +52,12 @@ Watch::Verdict Watch::judge(int peer, Clock::time_point start, Clock::time_point
         }
         std::sort(verdict.silent.begin(), verdict.silent.end());
     };
+    const auto fresh = [&](int rank) { return of(rank).heard > start && seconds(now - of(rank).heard) < timeout / 4; };
     if (peer < 0) {
         blame_with_others(-1);
+        for (int rank = 0; rank < static_cast<int>(ranks_.size()) && verdict.at_work < 0; ++rank) {
+            if (rank != own_ && fresh(rank) && of(rank).doing == News::Kind::kWorks) verdict.at_work = rank;
+        }
         return verdict;
     }
     Clock::time_point since = start;
@@ -63,9 +67,8 @@ Watch::Verdict Watch::judge(int peer, Clock::time_point start, Clock::time_point
             return verdict;
         }
         const Rank& r = of(rank);
-        const bool fresh = r.heard > start && seconds(now - r.heard) < timeout / 4;
-        if (!fresh || r.doing != News::Kind::kWaits || r.waits_for < 0) {
-            if (fresh && r.doing == News::Kind::kWorks) verdict.at_work = rank;
+        if (!fresh(rank) || r.doing != News::Kind::kWaits || r.waits_for < 0) {
+            if (fresh(rank) && r.doing == News::Kind::kWorks) verdict.at_work = rank;
             return verdict;
         }
         verdict.chain.push_back(rank);

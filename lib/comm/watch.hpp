@@ -50,7 +50,7 @@ class Watch {
         std::vector<int> silent;  // whoever is to blame; none: wait on
         std::vector<int> chain;   // the first silent one is waited for through these
         bool wait_for_each_other = false;
-        int at_work = -1;  // whom the wait is for in the end, if that is known
+        int at_work = -1;  // whom the wait is for in the end, or may be, if somebody says so
     };
     Verdict judge(int peer, Clock::time_point start, Clock::time_point now, double timeout) const;
 

@@ -1,9 +1,13 @@
 // Deadlines: who is named when an answer does not come, and who is not: a rank at work, or one that waits in turn.
+#include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
+#include "comm/patience.hpp"
 #include "comm/thread_communicator.hpp"
 #include "core/error.hpp"
 
@@ -87,10 +91,10 @@ TEST_CASE("all ranks that do not answer are named") {
 TEST_CASE("a rank at work is waited for beyond the deadline, if it says so") {
     const auto wait_for_work = [](bool says_so) {
         return message_of(3, [&](Communicator& comm) {
-            comm.set_timeout(0.4);
+            comm.set_timeout(0.8);
             if (comm.rank() == 1) {
                 comm.begin_work();
-                work_for(1.5, [&] {
+                work_for(3, [&] {
                     if (says_so) comm.still_working();
                 });
             }
@@ -98,13 +102,13 @@ TEST_CASE("a rank at work is waited for beyond the deadline, if it says so") {
         });
     };
     CHECK(wait_for_work(true).empty());
-    CHECK_THAT(wait_for_work(false), Catch::StartsWith("rank 1 did not answer for 0.4 s (device.timeout_s)"));
+    CHECK_THAT(wait_for_work(false), Catch::StartsWith("rank 1 did not answer for 0.8 s (device.timeout_s)"));
 }
 
 TEST_CASE("work on another thread says so by itself, and its error is the caller's") {
     CHECK(message_of(3, [](Communicator& comm) {
-              comm.set_timeout(0.4);
-              if (comm.rank() == 2) comm.work_aside([] { work_for(1.5, [] {}); });
+              comm.set_timeout(0.8);
+              if (comm.rank() == 2) comm.work_aside([] { work_for(3, [] {}); });
               comm.barrier();
           }).empty());
     CHECK(message_of(2, [](Communicator& comm) {
@@ -117,7 +121,7 @@ TEST_CASE("a rank that begins to wait late is given its full time by those who h
     // Rank 0 waits for 1, which works and then waits for 2, which has begun only then and is quiet for less than a
     // deadline.
     CHECK(message_of(3, [](Communicator& comm) {
-              comm.set_timeout(0.8);
+              comm.set_timeout(1.6);
               std::byte token{};
               const auto pass = [&](int to, int from) {
                   const std::span<std::byte> bytes(&token, 1);
@@ -125,18 +129,35 @@ TEST_CASE("a rank that begins to wait late is given its full time by those who h
               };
               if (comm.rank() == 1) {
                   comm.begin_work();
-                  work_for(0.7, [&] { comm.still_working(); });
+                  work_for(1.4, [&] { comm.still_working(); });
                   pass(2, Communicator::kNobody);
                   pass(Communicator::kNobody, 2);
                   pass(0, Communicator::kNobody);
               }
               if (comm.rank() == 2) {
                   pass(Communicator::kNobody, 1);
-                  work_for(0.6, [] {});
+                  work_for(1.2, [] {});
                   pass(1, Communicator::kNobody);
               }
               if (comm.rank() == 0) pass(Communicator::kNobody, 1);
           }).empty());
+}
+
+TEST_CASE("a wait for no rank in particular goes on while one says that it is at work, and ends if all only wait") {
+    const auto wait_for_somebody = [](bool works) {
+        std::atomic<bool> done = false;
+        return message_of(2, [&](Communicator& comm) {
+            comm.set_timeout(0.8);
+            if (comm.rank() == 1 && works) {
+                comm.begin_work();
+                work_for(2.6, [&] { comm.still_working(); });  // more than twice the deadline
+                done = true;
+            }
+            for (Patience patience(comm); !done;) patience.pause(Communicator::kNobody);
+        });
+    };
+    CHECK(wait_for_somebody(true).empty());
+    CHECK(wait_for_somebody(false) == "an all-reduce did not end within 1.6 s (twice device.timeout_s)");
 }
 
 TEST_CASE("ranks that wait for each other are told so") {
