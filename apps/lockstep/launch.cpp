@@ -23,8 +23,7 @@ void refuse_singletons(bool allow_singleton) {
     if (allow_singleton || !tasks || std::atoll(tasks->c_str()) <= 1) return;
     fail(ErrorKind::kUsage,
          "started {} times by a launcher that does not speak MPI: every process would work alone; use srun --mpi=pmix "
-         "or mpirun, or "
-         "--allow-singleton if that is what you want",
+         "or mpirun, or --allow-singleton if that is what you want",
          *tasks);
 }
 

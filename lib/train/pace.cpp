@@ -39,8 +39,7 @@ std::optional<Straggler> find_straggler(const std::vector<double>& step_s, const
 std::string straggler_text(const Straggler& s, const std::string& host) {
     return fmt::format(
         "rank {} on {} holds the others up: its own work takes {:.3g} ms a step, {:.1f} times as long as theirs, and "
-        "they "
-        "wait for it {:.0f}% of the time",
+        "they wait for it {:.0f}% of the time",
         s.rank, host, s.step_s * 1e3, s.step_s / s.usual_s, s.lost * 100);
 }
 

@@ -14,8 +14,7 @@ TEST_CASE("a rank that takes many times as long as the others is found, with wha
     CHECK(straggler->lost == Approx(0.190 / 0.21));
     CHECK(straggler_text(*straggler, "node3") ==
           "rank 2 on node3 holds the others up: its own work takes 200 ms a step, 20.0 times as long as theirs, and "
-          "they wait "
-          "for it 90% of the time");
+          "they wait for it 90% of the time");
 }
 
 TEST_CASE("rank 0 and one of two ranks can be the straggler, too") {
