@@ -1,5 +1,6 @@
 #include "train/world_run.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -87,8 +88,10 @@ class ThreadWorld final : public WorldRun {
     }
 
     void wait_for_answer() {
+        const double timeout = job_.timeout();  // word is due every eighth of it
+        const std::chrono::duration<double> pause(timeout > 0 ? std::min(timeout / 16, 1.0) : 1.0);
         std::unique_lock lock(mutex_);
-        while (!changed_.wait_for(lock, std::chrono::seconds(1), [&] { return over_ || answered_ == asked_; })) {
+        while (!changed_.wait_for(lock, pause, [&] { return over_ || answered_ == asked_; })) {
             lock.unlock();
             job_.still_working();
             lock.lock();
