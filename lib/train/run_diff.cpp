@@ -93,6 +93,12 @@ void compare_weights(const RunRecord& left, const RunRecord& right, RunDiff& dif
     diff.weights = std::move(weights);
 }
 
+/// The steps that each trace tells of.
+std::string reach(const RunRecord& left, const RunRecord& right) {
+    return fmt::format("steps {} to {} of RUN_A, {} to {} of RUN_B", left.trace->first_step(), left.trace->last_step(),
+                       right.trace->first_step(), right.trace->last_step());
+}
+
 }  // namespace
 
 RunDiff diff_runs(const std::string& left_path, const std::string& right_path) {
@@ -104,19 +110,22 @@ RunDiff diff_runs(const std::string& left_path, const std::string& right_path) {
     int64_t compared = 0;
     if (left.trace && right.trace) {
         diff.first = diff_traces(*left.trace, *right.trace, other_order(left, right));
-        compared = std::min(left.trace->last_step(), right.trace->last_step()) + 1;
-        diff.notes.push_back(fmt::format("by trace.jsonl: steps {} to {}",
-                                         std::max(left.trace->first_step(), right.trace->first_step()),
-                                         std::min(left.trace->last_step(), right.trace->last_step())));
+        const std::vector<int64_t> moments = common_moments(*left.trace, *right.trace);
+        compared = static_cast<int64_t>(moments.size());
+        diff.notes.push_back(moments.empty()
+                                 ? fmt::format("the traces have no step in common: {}", reach(left, right))
+                                 : fmt::format("by trace.jsonl: steps {} to {}", moments.front(), moments.back()));
     } else {
         const char* who = left.trace ? "RUN_B has" : right.trace ? "RUN_A has" : "the two have";
         diff.notes.push_back(
             fmt::format("{} no trace.jsonl: check.trace = \"hash\" would tell the step and the stage", who));
     }
-    if (!diff.first) diff.first = diff_files(left, right, compared);
-    if (compared == 0) {
-        fail(ErrorKind::kUsage, "{} and {}: no step, checkpoint or final weights of both to compare", left_path,
-             right_path);
+    // Also where the traces part: they may begin long after the runs did.
+    const auto before = diff.first ? std::optional(diff.first->step) : std::nullopt;
+    if (auto earlier = diff_files(left, right, before, compared)) diff.first = std::move(earlier);
+    if (compared == 0 && !diff.first) {
+        fail(ErrorKind::kData, "{} and {}: no step, checkpoint or final weights of both to compare{}", left_path,
+             right_path, left.trace && right.trace ? "; the traces tell of " + reach(left, right) : "");
     }
     const bool parted = diff.first.has_value();
     compare_lengths(left, right, diff);

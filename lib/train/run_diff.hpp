@@ -35,18 +35,25 @@ struct RunDiff {
     std::optional<WeightsDiff> weights;    // after the first difference, where files of both tell
 };
 
-/// Throws what read_run_record throws, and kUsage where the two have nothing that could be compared.
+/// Throws what read_run_record throws, and kData where the two have nothing that could be compared: that they are equal
+/// would be a claim about nothing.
 RunDiff diff_runs(const std::string& left, const std::string& right);
 
 /// The first line is `equal` or `differ at step S: STAGE TENSOR`; then the keys that differ, one a line.
 std::string diff_text(const RunDiff& diff);
 std::string diff_json(const RunDiff& diff);
 
+/// What both traces tell of, ascending: updates, before them the weights that the later one starts from where the other
+/// knows them too.
+std::vector<int64_t> common_moments(const TraceFile& left, const TraceFile& right);
+
 /// By the traces alone. `other_order`: between the two, sums may be added in another order for reasons of config
 /// (batch.shards, reduce.algorithm), by which a loss may differ in its last bits without anything else behind it.
 std::optional<FirstDifference> diff_traces(const TraceFile& left, const TraceFile& right, bool other_order);
 
-/// By metrics.jsonl, checkpoints and final weights. `compared` counts what both have of these.
-std::optional<FirstDifference> diff_files(const RunRecord& left, const RunRecord& right, int64_t& compared);
+/// By metrics.jsonl, checkpoints and final weights, before the step that the traces tell, if they tell any. `compared`
+/// counts what both have of these.
+std::optional<FirstDifference> diff_files(const RunRecord& left, const RunRecord& right, std::optional<int64_t> before,
+                                          int64_t& compared);
 
 }  // namespace lockstep

@@ -56,7 +56,8 @@ void for_common(const std::vector<RunEvent>& left, const std::vector<RunEvent>& 
 
 class FilesDiff {
   public:
-    FilesDiff(const RunRecord& left, const RunRecord& right) : left_(left), right_(right) {}
+    FilesDiff(const RunRecord& left, const RunRecord& right, std::optional<int64_t> before)
+        : left_(left), right_(right), before_(before) {}
 
     std::optional<FirstDifference> find(int64_t& compared) {
         steps();
@@ -68,8 +69,10 @@ class FilesDiff {
     }
 
   private:
+    bool too_late(int64_t step) const { return before_ && step >= *before_; }
     /// What is offered later counts only where its step is an earlier one.
     void offer(FirstDifference difference) {
+        if (too_late(difference.step)) return;
         if (!found_ || difference.step < found_->step) found_ = std::move(difference);
     }
 
@@ -98,7 +101,7 @@ class FilesDiff {
         std::set_intersection(left_.checkpoints.begin(), left_.checkpoints.end(), right_.checkpoints.begin(),
                               right_.checkpoints.end(), std::back_inserter(steps));
         for (const int64_t step : steps) {
-            if (found_ && found_->step <= step) return;
+            if (too_late(step) || (found_ && found_->step <= step)) return;
             const std::string name = checkpoint_name(step);
             Checkpoint l = read_checkpoint(left_.path + "/checkpoints/" + name);
             Checkpoint r = read_checkpoint(right_.path + "/checkpoints/" + name);
@@ -113,6 +116,7 @@ class FilesDiff {
     void final_weights() {
         if (!left_.end || !right_.end || left_.end->step != right_.end->step) return;
         ++compared_;
+        if (too_late(left_.end->step)) return;
         const std::string file = "/model.safetensors";
         if (left_.end->fields.at("sha256") != right_.end->fields.at("sha256")) {
             compare(left_.end->step, "model.safetensors", read_file(left_.path + file), read_file(right_.path + file));
@@ -132,9 +136,15 @@ class FilesDiff {
             {step, "weights", name, {fmt::format("by {}; what made them differ lies at this step or before", where)}});
     }
 
+    // Where the traces show a later difference and have this step as equal, another evaluation is one of other test
+    // data, which would hide what they show.
     void evaluations() {
+        const auto traced = [&](int64_t step) {
+            return !left_.trace->line(step).empty() && !right_.trace->line(step).empty();
+        };
         for_common(left_.evaluations, right_.evaluations, [&](const RunEvent& l, const RunEvent& r) {
             ++compared_;
+            if (before_ && traced(l.step)) return false;
             const std::vector<std::string> fields = differing_fields(l, r);
             if (fields.empty()) return false;
             const bool loss = std::count(fields.begin(), fields.end(), "loss") > 0;
@@ -147,14 +157,16 @@ class FilesDiff {
 
     const RunRecord& left_;
     const RunRecord& right_;
+    std::optional<int64_t> before_;  // set where both have traces, which part there
     int64_t compared_ = 0;
     std::optional<FirstDifference> found_;
 };
 
 }  // namespace
 
-std::optional<FirstDifference> diff_files(const RunRecord& left, const RunRecord& right, int64_t& compared) {
-    return FilesDiff(left, right).find(compared);
+std::optional<FirstDifference> diff_files(const RunRecord& left, const RunRecord& right, std::optional<int64_t> before,
+                                          int64_t& compared) {
+    return FilesDiff(left, right, before).find(compared);
 }
 
 }  // namespace lockstep

@@ -13,18 +13,32 @@
 namespace lockstep {
 namespace {
 
-/// Weights at one moment, of all ranks.
+/// Weights at one moment, of all ranks. Gradients of ranks apart are no part of it: a start has none to compare.
 struct Weights {
     std::vector<uint64_t> hashes;
     std::vector<TraceApart> apart;
     bool operator==(const Weights&) const = default;
 };
 
+std::vector<TraceApart> apart_in_weights(std::vector<TraceApart> apart) {
+    std::erase_if(apart, [](const TraceApart& a) { return a.weights.empty(); });
+    for (TraceApart& a : apart) a.gradient.clear();
+    return apart;
+}
+
 std::optional<Weights> weights_at(const TraceFile& trace, int64_t step) {
-    if (trace.first_step() == step) return Weights{trace.start().weights, trace.start().apart};
+    if (trace.first_step() == step) return Weights{trace.start().weights, apart_in_weights(trace.start().apart)};
     if (trace.line(step).empty()) return {};
     TraceStep line = trace.step(step);
-    return Weights{std::move(line.weights), std::move(line.apart)};
+    return Weights{std::move(line.weights), apart_in_weights(std::move(line.apart))};
+}
+
+/// Updates that both traces tell of, ascending.
+std::vector<int64_t> common_steps(const TraceFile& left, const TraceFile& right) {
+    std::vector<int64_t> steps;
+    std::set_intersection(left.steps().begin(), left.steps().end(), right.steps().begin(), right.steps().end(),
+                          std::back_inserter(steps));
+    return steps;
 }
 
 using Names = std::vector<TraceTensor>;
@@ -90,7 +104,10 @@ class StepDiff {
 
     FirstDifference find() {
         found_.step = left_.step;
-        if (!(data() || forward() || gradient() || reduction() || optimizer())) set("data", "epoch");
+        if (!(data() || forward() || gradient() || reduction() || optimizer())) {
+            // What is left is the number of the epoch, or a loss that another order of additions explains.
+            left_.epoch != right_.epoch ? set("data", "epoch") : set("forward", "loss");
+        }
         if (left_.lr != right_.lr) {
             found_.details.push_back(
                 fmt::format("learning rate: {} against {}", json_number(left_.lr), json_number(right_.lr)));
@@ -219,8 +236,9 @@ std::optional<FirstDifference> diff_starts(const TraceFile& left, const TraceFil
     if (auto models = diff_models(names, right.start().tensors, step)) return models;
     const std::optional<Weights> l = weights_at(left, step);
     const std::optional<Weights> r = weights_at(right, step);
-    if (!l || !r || *l == *r) return {};
+    if (!l || !r) return {};
     const auto numbers = differing(names, l->hashes, r->hashes, l->apart, r->apart, &TraceApart::weights);
+    if (numbers.empty()) return {};
     FirstDifference found{step, "weights", names[numbers.front()].name, {listed(names, numbers)}};
     if (step > 0) {
         found.details.push_back(
@@ -233,11 +251,20 @@ std::optional<FirstDifference> diff_starts(const TraceFile& left, const TraceFil
 
 }  // namespace
 
+std::vector<int64_t> common_moments(const TraceFile& left, const TraceFile& right) {
+    std::vector<int64_t> moments = common_steps(left, right);
+    const auto known = [](const TraceFile& trace, int64_t step) {
+        return trace.first_step() == step || !trace.line(step).empty();
+    };
+    // Never one of the steps: the trace that begins there has its start for it.
+    const int64_t start = std::max(left.first_step(), right.first_step());
+    if (known(left, start) && known(right, start)) moments.insert(moments.begin(), start);
+    return moments;
+}
+
 std::optional<FirstDifference> diff_traces(const TraceFile& left, const TraceFile& right, bool other_order) {
     if (auto starts = diff_starts(left, right)) return starts;
-    std::vector<int64_t> steps;
-    std::set_intersection(left.steps().begin(), left.steps().end(), right.steps().begin(), right.steps().end(),
-                          std::back_inserter(steps));
+    const std::vector<int64_t> steps = common_steps(left, right);
     const auto parted = [&](int64_t step) { return weights_at(left, step) != weights_at(right, step); };
     auto first = steps.end();
     if (!steps.empty() && parted(steps.back())) {

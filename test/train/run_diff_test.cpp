@@ -52,6 +52,18 @@ class Flip final : public StepWatcher {
     bool now_ = false;
 };
 
+std::string text_at(const std::string& path) {
+    return text_of(read_file(path));
+}
+void rewrite(const std::string& path, const std::string& text) {
+    std::ofstream(path, std::ios::binary) << text;
+}
+std::string joined(const std::vector<std::string>& lines) {
+    std::string text;
+    for (const std::string& line : lines) text += line + "\n";
+    return text;
+}
+
 /// A folder with one run that all others are compared with.
 class Runs {
   public:
@@ -71,6 +83,23 @@ class Runs {
         const std::string name = "run" + std::to_string(++number_);
         train(name, std::move(run));
         return diff(name);
+    }
+    /// Run `name` as if it had been traced from after `step` on, and, `begun` there, had no earlier lines nor a
+    /// checkpoint in common with any.
+    void begin_late(const std::string& name, const std::string& copy, int64_t step, bool begun) const {
+        fs::copy(folder_ / name, folder_ / copy, fs::copy_options::recursive);
+        std::vector<std::string> lines = lines_of(text_at(folder_ / (name + "/trace.jsonl")));
+        TraceStart start = parse_trace_start(lines.front(), "");
+        start.step = step;
+        start.weights = parse_trace_step(lines[static_cast<std::size_t>(step)], "").weights;
+        lines.erase(lines.begin(), lines.begin() + step);
+        lines.front() = trace_line(start);
+        rewrite(folder_ / (copy + "/trace.jsonl"), joined(lines));
+        if (!begun) return;
+        fs::remove_all(folder_ / (copy + "/checkpoints"));
+        lines = lines_of(text_at(folder_ / (name + "/metrics.jsonl")));
+        std::erase_if(lines, [](const std::string& line) { return line.find("\"end\"") == std::string::npos; });
+        rewrite(folder_ / (copy + "/metrics.jsonl"), joined(lines));
     }
     const Job& job() const { return job_; }
 
@@ -105,13 +134,6 @@ TracedRun flipped(Flip::Where where, int64_t element, int world, int rank) {
                 if (rank >= 0 && here != rank) return nullptr;
                 return std::make_unique<Flip>(where, 4, element);
             }};
-}
-
-std::string text_at(const std::string& path) {
-    return text_of(read_file(path));
-}
-void rewrite(const std::string& path, const std::string& text) {
-    std::ofstream(path, std::ios::binary) << text;
 }
 
 }  // namespace
@@ -250,6 +272,94 @@ TEST_CASE("a difference that the weights do not show is found before the one tha
     lines[3] = lines_of(text_at(runs / "base/trace.jsonl"))[3];
     write();
     CHECK(first_line(runs.diff("spoiled")) == "differ at step 6: optimizer fc1.weight");
+}
+
+TEST_CASE("runs of which the traces and files have no step in common are not called equal") {
+    Runs runs;
+    runs.begin_late("base", "late", 5, true);
+    runs.train("early", {.stop = [](int, int64_t calls) { return calls == 3; }});
+    runs.train("other",
+               {.change = [](Config& c) { c.seed = 2; }, .stop = [](int, int64_t calls) { return calls == 3; }});
+    for (const char* name : {"early", "other"}) {
+        try {
+            const RunDiff diff = diff_runs(runs / "late", runs / name);
+            FAIL("found: " << diff_text(diff));
+        } catch (const Error& e) {
+            CHECK(e.kind() == ErrorKind::kData);
+            CHECK(std::string(e.what()).ends_with(
+                "to compare; the traces tell of steps 5 to 9 of RUN_A, 0 to 3 of RUN_B"));
+        }
+    }
+    // The weights that one starts from and the other ends with are something in common.
+    runs.begin_late("base", "end", 9, true);
+    CHECK(first_line(runs.diff("end")) == "equal");
+    CHECK(says(runs.diff("end"), "by trace.jsonl: steps 9 to 9"));
+}
+
+TEST_CASE("what metrics show before the traces begin comes first") {
+    Runs runs;
+    runs.train("rate", changed([](Config& c) { c.optimizer.lr = 0.04; }));
+    runs.begin_late("rate", "late", 5, false);
+    const RunDiff diff = runs.diff("late");
+    CHECK(first_line(diff) == "differ at step 1: optimizer lr");
+    CHECK(says(diff, "by metrics.jsonl"));
+    // Twin: without lines of metrics the trace's own beginning is the first that is known.
+    rewrite(runs / "late/metrics.jsonl", "");
+    CHECK(first_line(runs.diff("late")) == "differ at step 5: weights fc1.weight");
+}
+
+TEST_CASE("other test data does not hide a later step at which the traces part") {
+    Runs runs;
+    fs::copy(runs / "base", runs / "tested", fs::copy_options::recursive);
+    std::string metrics = text_at(runs / "base/metrics.jsonl");
+    const std::size_t evaluation = metrics.find("\"eval\"");
+    REQUIRE(evaluation != std::string::npos);
+    metrics.replace(metrics.find("\"loss\":", evaluation) + 7, 1, "1");
+    rewrite(runs / "tested/metrics.jsonl", metrics);
+    CHECK(first_line(runs.diff("tested")).ends_with("evaluation loss"));
+    std::vector<std::string> lines = lines_of(text_at(runs / "base/trace.jsonl"));
+    TraceStep step = parse_trace_step(lines.back(), "");
+    step.weights[0] ^= 1;
+    lines.back() = trace_line(step);
+    rewrite(runs / "tested/trace.jsonl", joined(lines));
+    CHECK(first_line(runs.diff("tested")) == "differ at step 9: optimizer fc1.weight");
+}
+
+TEST_CASE("ranks apart in the gradient alone are no other weights to start from") {
+    Runs runs;
+    runs.begin_late("base", "late", 5, false);
+    fs::copy(runs / "base", runs / "apart", fs::copy_options::recursive);
+    std::vector<std::string> lines = lines_of(text_at(runs / "base/trace.jsonl"));
+    TraceStep step = parse_trace_step(lines[5], "");
+    step.apart = {{1, {"fc1.weight"}, {}}};
+    lines[5] = trace_line(step);
+    rewrite(runs / "apart/trace.jsonl", joined(lines));
+    CHECK(first_line(diff_runs(runs / "apart", runs / "late")) == "equal");
+    step.apart = {{1, {}, {"fc1.weight"}}};
+    lines[5] = trace_line(step);
+    rewrite(runs / "apart/trace.jsonl", joined(lines));
+    CHECK(first_line(diff_runs(runs / "apart", runs / "late")) == "differ at step 5: weights fc1.weight");
+}
+
+TEST_CASE("a loss that alone differs is the forward pass's, also where another order of additions explains it") {
+    Runs runs;
+    const TraceFile base = TraceFile::read(runs / "base/trace.jsonl");
+    std::vector<std::string> lines = lines_of(text_at(runs / "base/trace.jsonl"));
+    TraceStep step = parse_trace_step(lines[3], "");
+    step.own.clear();
+    step.loss = std::nextafter(step.loss, 0.0F);
+    lines[3] = trace_line(step);
+    rewrite(runs / "loss", joined(lines));
+    const auto found = diff_traces(base, TraceFile::read(runs / "loss"), true);
+    REQUIRE(found);
+    CHECK(found->stage + " " + found->tensor == "forward loss");
+    step.loss = base.step(3).loss;
+    step.epoch += 1;
+    lines[3] = trace_line(step);
+    rewrite(runs / "loss", joined(lines));
+    const auto epoch = diff_traces(base, TraceFile::read(runs / "loss"), true);
+    REQUIRE(epoch);
+    CHECK(epoch->stage + " " + epoch->tensor == "data epoch");
 }
 
 TEST_CASE("by how much weights differ is told at the first checkpoint of both after the difference") {
@@ -401,5 +511,5 @@ TEST_CASE("what is no run, or a damaged one, is named") {
     // Nothing that both have: a run that was killed before it wrote a line.
     fs::create_directory(runs / "copy");
     fs::copy(runs / "base/config.resolved.toml", runs / "copy/config.resolved.toml");
-    refused(ErrorKind::kUsage, "no step, checkpoint or final weights of both to compare");
+    refused(ErrorKind::kData, "no step, checkpoint or final weights of both to compare");
 }
