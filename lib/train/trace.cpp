@@ -49,7 +49,8 @@ void Trace::open(const std::string& file, int64_t step, bool goes_on, const floa
     const std::vector<Words> all = exchange();
     if (comm_.rank() != 0) return;
     if (!file.empty()) {
-        const TraceCut cut = goes_on ? cut_trace(file, step) : TraceCut{};
+        TraceCut cut;  // all of a long run's trace is read for it, while the others wait
+        if (goes_on) comm_.work_aside([&] { cut = cut_trace(file, step); });
         file_ = std::make_unique<LineFile>(file, cut.bytes);
         if (cut.step == step) return;  // it holds what was before
     }
