@@ -12,6 +12,10 @@ namespace lockstep {
 void add_diff(CLI::App& app, Invocation& invocation) {
     CLI::App* command = app.add_subcommand(
         "diff", "Where two runs part: the first step, stage and tensor, by how much, and what differs between them");
+    command->footer(
+        "Trained with check.trace = \"hash\", both runs leave what tells the very step, its stage and the tensor. "
+        "Without\n"
+        "it diff has log lines, checkpoints and final weights, which tell a later step and no stage.");
     const auto left = std::make_shared<std::string>();
     const auto right = std::make_shared<std::string>();
     const auto json = std::make_shared<bool>(false);
