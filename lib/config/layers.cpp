@@ -41,7 +41,7 @@ std::string nearest_section(const std::string& name) {
 class Flattener {
   public:
     /// `file` gives each entry its own position; without it all have `origin`.
-    Flattener(Layer& layer, std::string file) : layer_(layer), file_(std::move(file)) {}
+    Flattener(ConfigLayer& layer, std::string file) : layer_(layer), file_(std::move(file)) {}
 
     void add(const std::string& name, const TomlValue& value, const std::string& origin) {
         const auto* table = std::get_if<TomlTable>(&value.data);
@@ -85,7 +85,7 @@ class Flattener {
     void add_fault(std::string line) { layer_.settings.push_back({"", {}, "", std::move(line)}); }
 
   private:
-    Layer& layer_;
+    ConfigLayer& layer_;
     std::string file_;
 };
 
@@ -103,7 +103,7 @@ std::pair<std::string, std::string> read_text(const std::string& path) {
 
 void add_file(const std::string& path, Layers& out) {
     const std::string name = one_line(path);
-    Layer layer{std::filesystem::absolute(path).parent_path().string(), {}};
+    ConfigLayer layer{std::filesystem::absolute(path).parent_path().string(), {}};
     Flattener flattener(layer, name);
     const auto [text, reason] = read_text(path);
     const TomlDocument document = parse_toml(text, name);
@@ -135,7 +135,7 @@ void add_environment(const ConfigSources& sources, Layers& out) {
         variables.push_back(environment_name(name));
         keys[variables.back()] = name;
     }
-    Layer layer{sources.directory, {}};
+    ConfigLayer layer{sources.directory, {}};
     Flattener flattener(layer, "");
     for (const auto& [variable, text] : sources.environment) {
         if (variable.starts_with("LOCKSTEP_DEBUG_")) continue;
@@ -151,7 +151,7 @@ void add_environment(const ConfigSources& sources, Layers& out) {
 }
 
 void add_sets(const ConfigSources& sources, Layers& out) {
-    Layer layer{sources.directory, {}};
+    ConfigLayer layer{sources.directory, {}};
     Flattener flattener(layer, "");
     for (const std::string& set : sources.sets) {
         const std::string origin = "--set " + one_line(set);

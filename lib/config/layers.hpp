@@ -18,13 +18,13 @@ struct Setting {
     std::string fault = {};  // a whole line; name and value then mean nothing (unknown key, unreadable file)
 };
 
-struct Layer {
+struct ConfigLayer {
     std::string directory;  // that relative paths start at
     std::vector<Setting> settings;
 };
 
 struct Layers {
-    std::vector<Layer> layers;
+    std::vector<ConfigLayer> layers;
     std::vector<std::string> warnings;
     bool complete = true;  // every file could be read and parsed
 };

@@ -38,7 +38,7 @@ class Loader {
         for (const Key& key : config_keys()) loaded_.origins[std::string(key.name)] = "default";
     }
 
-    void apply(const Layer& layer) {
+    void apply(const ConfigLayer& layer) {
         std::map<std::string_view, std::string> set_here;  // members of pairs that this layer sets, and where
         for (const Setting& setting : layer.settings) {
             if (!setting.fault.empty()) {
@@ -141,7 +141,7 @@ class Loader {
 LoadedConfig load_config(const ConfigSources& sources) {
     Layers layers = collect_layers(sources);
     Loader loader;
-    for (const Layer& layer : layers.layers) loader.apply(layer);
+    for (const ConfigLayer& layer : layers.layers) loader.apply(layer);
     LoadedConfig loaded = loader.finish(std::move(layers));
     loaded.name = sources.files.empty() ? "run" : std::filesystem::path(sources.files.back()).stem().string();
     return loaded;

@@ -26,7 +26,7 @@ struct VerifyOptions {
 struct Departure {
     int64_t step = 0;
     int rank = 0;  // of the world; the lowest of those that left
-    Place place;
+    StatePlace place;
     std::string failure;  // what it said where it could not finish the step
 };
 
@@ -39,7 +39,7 @@ struct WorldResult {
 };
 
 /// The first difference of all: of the lowest step, then of the first world in the list.
-struct FirstDifference {
+struct WorldDifference {
     std::size_t world = 0;  // place in the list
     Departure departure;
     std::string name;                          // of the tensor, "loss", "indices of shard 3"
@@ -56,7 +56,7 @@ struct Verification {
     std::string algorithm;  // reduce.algorithm
     int64_t steps = 0;      // compared, where nothing differs
     std::vector<WorldResult> worlds;
-    std::optional<FirstDifference> difference;
+    std::optional<WorldDifference> difference;
 };
 
 /// Collective. Throws SharedError: kUsage for worlds, steps or a fault that cannot be, kNonFinite where the reference

@@ -59,20 +59,20 @@ std::vector<int64_t> index_of(int64_t element, const std::vector<int64_t>& shape
 }
 
 /// "fc1.weight[0, 3]".
-std::string element_text(const FirstDifference& d) {
+std::string element_text(const WorldDifference& d) {
     if (!d.element || d.name == "loss") return d.name;
     if (d.shape.empty()) return fmt::format("{}[{}]", d.name, d.element->element);
     return fmt::format("{}[{}]", d.name, fmt::join(index_of(d.element->element, d.shape), ", "));
 }
 
 /// JSON knows no NaN and no infinity; people do.
-std::string value_text(const FirstDifference& d, uint64_t bits) {
+std::string value_text(const WorldDifference& d, uint64_t bits) {
     if (d.width == 8) return std::to_string(bits);
     const float value = as_float(bits);
     return std::isfinite(value) ? json_number(value) : std::isnan(value) ? "NaN" : value > 0 ? "inf" : "-inf";
 }
 
-std::string distance_text(const FirstDifference& d) {
+std::string distance_text(const WorldDifference& d) {
     if (d.width == 8) return "samples of other indices";
     const float left = as_float(d.element->reference);
     const float right = as_float(d.element->own);
@@ -81,7 +81,7 @@ std::string distance_text(const FirstDifference& d) {
 }
 
 std::string difference_text(const Verification& v) {
-    const FirstDifference& d = *v.difference;
+    const WorldDifference& d = *v.difference;
     const std::string world = world_name(v, d.world);
     const std::string reference = world_name(v, 0);
     std::string text =
@@ -109,7 +109,7 @@ std::string difference_text(const Verification& v) {
 }
 
 ordered_json difference_json(const Verification& v) {
-    const FirstDifference& d = *v.difference;
+    const WorldDifference& d = *v.difference;
     ordered_json json{{"step", d.departure.step},
                       {"row", d.world + 1},
                       {"world", v.worlds[d.world].cast.world},

@@ -45,21 +45,21 @@ StepDigest join_digests(std::span<const StepDigest> ranks) {
     return world;
 }
 
-std::optional<Place> first_difference(const StepDigest& reference, const StepDigest& own) {
-    using Kind = Place::Kind;
-    if (own.failure.empty() != reference.failure.empty()) return Place{Kind::kFailure, 0};
+std::optional<StatePlace> first_difference(const StepDigest& reference, const StepDigest& own) {
+    using Kind = StatePlace::Kind;
+    if (own.failure.empty() != reference.failure.empty()) return StatePlace{Kind::kFailure, 0};
     if (!own.failure.empty()) return std::nullopt;  // of a failed step nothing else is said
     for (std::size_t i = 0; i < own.indices.size(); ++i) {
         const int shard = own.first_shard + static_cast<int>(i);
         const auto at = static_cast<std::size_t>(shard - reference.first_shard);
         if (at >= reference.indices.size() || own.indices[i] != reference.indices[at])
-            return Place{Kind::kIndices, shard};
+            return StatePlace{Kind::kIndices, shard};
     }
-    if (own.loss != reference.loss) return Place{Kind::kLoss, 0};
+    if (own.loss != reference.loss) return StatePlace{Kind::kLoss, 0};
     const auto [left, right] =
         std::mismatch(reference.tensors.begin(), reference.tensors.end(), own.tensors.begin(), own.tensors.end());
     if (left == reference.tensors.end() && right == own.tensors.end()) return std::nullopt;
-    return Place{Kind::kTensor, static_cast<int>(left - reference.tensors.begin())};
+    return StatePlace{Kind::kTensor, static_cast<int>(left - reference.tensors.begin())};
 }
 
 std::optional<ElementDifference> first_element_difference(std::span<const std::byte> reference,

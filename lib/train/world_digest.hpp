@@ -30,13 +30,13 @@ std::vector<StepDigest> unpack_digests(std::span<const std::byte> bytes);
 StepDigest join_digests(std::span<const StepDigest> ranks);
 
 /// What two ranks may differ in, in the order of a step: samples, loss, weights and optimizer state.
-struct Place {
+struct StatePlace {
     enum class Kind { kIndices, kLoss, kTensor, kFailure } kind = Kind::kTensor;
     int number = 0;  // of the shard; of the tensor as in StepDigest::tensors
-    bool operator==(const Place&) const = default;
+    bool operator==(const StatePlace&) const = default;
 };
 /// The first place where `own` (of a rank) is not what `reference` (of a world) says.
-std::optional<Place> first_difference(const StepDigest& reference, const StepDigest& own);
+std::optional<StatePlace> first_difference(const StepDigest& reference, const StepDigest& own);
 
 /// The first element in which two arrays of numbers of `width` bytes (4 or 8) differ. A missing element differs, too.
 struct ElementDifference {

@@ -71,17 +71,17 @@ StepDigest WorldRank::step() {
     return digest;
 }
 
-PlaceValues WorldRank::values(const Place& place) {
+PlaceValues WorldRank::values(const StatePlace& place) {
     switch (place.kind) {
-        case Place::Kind::kIndices: {
+        case StatePlace::Kind::kIndices: {
             const auto& indices = indices_.at(static_cast<std::size_t>(place.number - shards_.begin));
             return {fmt::format("indices of shard {}", place.number), {}, 8, bytes_of(std::span(indices))};
         }
-        case Place::Kind::kLoss:
+        case StatePlace::Kind::kLoss:
             return {"loss", {}, 4, bytes_of(std::span<const float>(&loss_, 1))};
-        case Place::Kind::kTensor:
+        case StatePlace::Kind::kTensor:
             return tensor_values(place.number);
-        case Place::Kind::kFailure:
+        case StatePlace::Kind::kFailure:
             break;
     }
     return {"loss or gradient", {}, 4, {}};

@@ -17,7 +17,7 @@ class WorldRank final : private StepWatcher {
     WorldRank(Communicator& comm, const WorldTask& task, const WorldCast& cast, const std::optional<Fault>& fault);
 
     StepDigest step();
-    PlaceValues values(const Place& place);
+    PlaceValues values(const StatePlace& place);
 
   private:
     void batch_read(const Batch& batch) override;

@@ -113,7 +113,7 @@ bool WorldRounds::judge(std::size_t world, int64_t step, const Digests& digests)
     result.seconds += digests.front().seconds;
     const StepDigest& reference = reference_[static_cast<std::size_t>(step - 1)];
     for (std::size_t rank = 0; rank < digests.size() && !result.departure; ++rank) {
-        if (const std::optional<Place> place = first_difference(reference, digests[rank])) {
+        if (const std::optional<StatePlace> place = first_difference(reference, digests[rank])) {
             result.departure = {step, static_cast<int>(rank), *place, digests[rank].failure};
         }
     }
@@ -126,8 +126,8 @@ int WorldRounds::holder(std::size_t world, int rank) const {
 }
 
 /// The rank of the reference that has what others are compared with: indices lie with the rank of their shard.
-int WorldRounds::reference_rank(const Place& place) const {
-    if (place.kind != Place::Kind::kIndices) return 0;
+int WorldRounds::reference_rank(const StatePlace& place) const {
+    if (place.kind != StatePlace::Kind::kIndices) return 0;
     const int ranks = cast(0).world;
     for (int rank = 0; rank < ranks; ++rank) {
         if (place.number < shards_of_rank(task_.plan.shards.shards(), rank, ranks).end) return rank;
@@ -166,7 +166,7 @@ PlaceValues WorldRounds::replayed_reference(const Departure& departure, bool& st
     return share(job_, holder(0, rank), values);
 }
 
-std::optional<FirstDifference> WorldRounds::first_difference_of_all() {
+std::optional<WorldDifference> WorldRounds::first_difference_of_all() {
     std::optional<std::size_t> first;
     for (std::size_t i = 0; i < worlds_.size(); ++i) {
         const std::optional<Departure>& departure = worlds_[i].result.departure;
@@ -174,7 +174,7 @@ std::optional<FirstDifference> WorldRounds::first_difference_of_all() {
     }
     if (!first) return std::nullopt;
     const World& world = worlds_[*first];
-    FirstDifference difference;
+    WorldDifference difference;
     difference.world = *first;
     difference.departure = *world.result.departure;
     const Departure& departure = difference.departure;
@@ -183,7 +183,7 @@ std::optional<FirstDifference> WorldRounds::first_difference_of_all() {
     difference.shape = own.shape;
     difference.width = own.width;
     difference.elements = static_cast<int64_t>(own.bytes.size() / own.width);
-    if (departure.place.kind == Place::Kind::kFailure) return difference;
+    if (departure.place.kind == StatePlace::Kind::kFailure) return difference;
     const PlaceValues reference = cast(*first).round == cast(0).round
                                       ? share(job_, holder(0, reference_rank(departure.place)), world.reference)
                                       : replayed_reference(departure, difference.reference_strayed);

@@ -36,11 +36,11 @@ class WorldRounds {
     bool goes_on(std::size_t world) const;
     void keep_values(std::size_t world, WorldRun* run);
     PlaceValues replayed_reference(const Departure& departure, bool& strayed);
-    std::optional<FirstDifference> first_difference_of_all();
+    std::optional<WorldDifference> first_difference_of_all();
 
     const WorldCast& cast(std::size_t world) const { return worlds_[world].result.cast; }
     int holder(std::size_t world, int rank) const;
-    int reference_rank(const Place& place) const;
+    int reference_rank(const StatePlace& place) const;
 
     Communicator& job_;
     const WorldTask& task_;

@@ -22,7 +22,7 @@ class RankWorld final : public WorldRun {
               int number)
         : comm_(make_sub_communicator(job, cast.first, cast.world, number)), rank_(*comm_, task, cast, fault) {}
     std::vector<StepDigest> step() override { return {rank_.step()}; }
-    PlaceValues values(int /*rank*/, const Place& place) override { return rank_.values(place); }
+    PlaceValues values(int /*rank*/, const StatePlace& place) override { return rank_.values(place); }
 
   private:
     std::unique_ptr<Communicator> comm_;
@@ -62,7 +62,7 @@ class ThreadWorld final : public WorldRun {
         give(Command::kStep);
         return digests_;
     }
-    PlaceValues values(int rank, const Place& place) override {
+    PlaceValues values(int rank, const StatePlace& place) override {
         wanted_rank_ = rank;
         wanted_place_ = place;
         give(Command::kValues);
@@ -131,7 +131,7 @@ class ThreadWorld final : public WorldRun {
     std::exception_ptr error_;
     // Written by one side while the other one waits:
     int wanted_rank_ = 0;
-    Place wanted_place_;
+    StatePlace wanted_place_;
     PlaceValues values_;
     std::vector<StepDigest> digests_;
     std::thread threads_;  // the last member: it uses the others

@@ -38,7 +38,7 @@ class WorldRun {
     /// One update of the world; what each of its ranks here then holds, in order of ranks.
     virtual std::vector<StepDigest> step() = 0;
     /// Of the step done last. `rank`: counted among those that are here.
-    virtual PlaceValues values(int rank, const Place& place) = 0;
+    virtual PlaceValues values(int rank, const StatePlace& place) = 0;
 };
 
 /// The world's start, on all its ranks of the job together. `number` counts the worlds so far on these ranks. Throws

@@ -22,7 +22,7 @@ struct Sources {
 };
 
 inline LoadedConfig load(const TempFolder& folder, const Sources& sources) {
-    ConfigSources real{{}, sources.environment, sources.sets, "/work dir"};
+    ConfigSources real{{}, sources.environment, sources.sets, "/some dir"};
     for (size_t i = 0; i < sources.files.size(); ++i) {
         real.files.push_back(folder.write(std::to_string(i + 1) + ".toml", sources.files[i]));
     }

@@ -164,24 +164,24 @@ TEST_CASE("digests survive the way to other ranks, and joined ones have the indi
 }
 
 TEST_CASE("the first place that differs is named, in the order of a step") {
-    using Kind = Place::Kind;
+    using Kind = StatePlace::Kind;
     const StepDigest world{0, {10, 11, 12, 13}, 5, {20, 21, 22, 23}, "", 1};
     const StepDigest rank{2, {12, 13}, 5, {20, 21, 22, 23}, "", 2};
     CHECK(first_difference(world, rank) == std::nullopt);
     StepDigest other = rank;
     other.tensors[3] = 0;
-    CHECK(first_difference(world, other) == Place{Kind::kTensor, 3});
+    CHECK(first_difference(world, other) == StatePlace{Kind::kTensor, 3});
     other.tensors[1] = 0;
-    CHECK(first_difference(world, other) == Place{Kind::kTensor, 1});
+    CHECK(first_difference(world, other) == StatePlace{Kind::kTensor, 1});
     other.loss = 6;
-    CHECK(first_difference(world, other) == Place{Kind::kLoss, 0});
+    CHECK(first_difference(world, other) == StatePlace{Kind::kLoss, 0});
     other.indices[1] = 0;
-    CHECK(first_difference(world, other) == Place{Kind::kIndices, 3});
+    CHECK(first_difference(world, other) == StatePlace{Kind::kIndices, 3});
     other.failure = "not finite";
-    CHECK(first_difference(world, other) == Place{Kind::kFailure, 0});
+    CHECK(first_difference(world, other) == StatePlace{Kind::kFailure, 0});
     StepDigest shorter = rank;
     shorter.tensors.pop_back();
-    CHECK(first_difference(world, shorter) == Place{Kind::kTensor, 3});
+    CHECK(first_difference(world, shorter) == StatePlace{Kind::kTensor, 3});
 }
 
 TEST_CASE("the first element that differs is named by its bits, and all that differ are counted") {
@@ -229,7 +229,7 @@ TEST_CASE("a planted bit is found at its step, with tensor, element and both val
         options.fault = c.fault;
         const Verification found = verified(c.ranks, config_of(job), options);
         REQUIRE(found.difference);
-        const FirstDifference& d = *found.difference;
+        const WorldDifference& d = *found.difference;
         CHECK(d.departure.step == c.fault.step);
         CHECK(d.departure.rank == c.fault.rank);
         CHECK(d.world == 1);
@@ -306,9 +306,9 @@ TEST_CASE("differing indices, a step that could not be done and numbers that are
     v.worlds.resize(2);
     v.worlds[0].cast.world = 2;
     v.worlds[1].cast.world = 3;
-    v.worlds[1].departure = Departure{4, 1, {Place::Kind::kIndices, 5}, ""};
-    v.difference = FirstDifference{};
-    FirstDifference& d = *v.difference;
+    v.worlds[1].departure = Departure{4, 1, {StatePlace::Kind::kIndices, 5}, ""};
+    v.difference = WorldDifference{};
+    WorldDifference& d = *v.difference;
     d.world = 1;
     d.departure = *v.worlds[1].departure;
     d.name = "indices of shard 5";
