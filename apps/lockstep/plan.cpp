@@ -26,8 +26,9 @@ void plan_here(int world, const PlanCommand& command) {
     const LoadedConfig loaded = command.config.load();
     ForecastOptions options = command.options;
     if (options.worlds.empty()) options.worlds = worlds_to_show(static_cast<int>(loaded.config.batch.shards));
-    if (world > 1 && std::count(options.worlds.begin(), options.worlds.end(), world) == 0)
-        options.worlds.push_back(world);
+    if (world > 1 && std::count(options.worlds.begin(), options.worlds.end(), world) == 0) {
+        options.worlds.insert(std::upper_bound(options.worlds.begin(), options.worlds.end(), world), world);
+    }
     Forecast forecast = make_forecast(loaded.config, data_facts(loaded.config), options);
     if (command.time) time_steps(loaded.config, *open_data(loaded.config).train, forecast);
     print_result(command.json ? forecast_json(forecast) + "\n" : forecast_text(forecast));
@@ -40,7 +41,8 @@ void add_plan(CLI::App& app, Invocation& invocation) {
         "plan", "Before any work: steps, learning rates, who reads what, messages, memory at each number of ranks");
     const auto command = std::make_shared<PlanCommand>();
     command->config.add_to(*plan, true);
-    plan->add_option("--ranks", command->options.worlds, "Numbers of ranks, for example 1,2,3,8,64")
+    plan->add_option("--ranks", command->options.worlds,
+                     "Numbers of ranks, for example 1,2,3,8,64 (default 1, 2, 4 … batch.shards)")
         ->delimiter(',')
         ->check(CLI::Range(1, kMostRanks))
         ->type_name("N,…");

@@ -21,7 +21,8 @@ bool same_shards_empty(std::span<const int64_t> a, std::span<const int64_t> b) {
 
 /// In a few words, what the reducer does at this world size and why.
 std::string note_on(const WorldForecast& world, ReduceMethod method, int shards) {
-    if (world.idle > 0) return fmt::format("costs: V = {} shards, {} ranks idle", shards, world.idle);
+    if (world.idle > 0)
+        return fmt::format("costs: V = {} shards, {} rank{} idle", shards, world.idle, world.idle == 1 ? "" : "s");
     switch (method) {
         case ReduceMethod::kAlone:
             return "free: nothing to send";

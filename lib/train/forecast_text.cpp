@@ -68,8 +68,8 @@ std::string explain_worlds(const Forecast& f) {
             shards);
     }
     return fmt::format(
-        "free: {} (powers of two, V = {}, a sample for every rank): halving and doubling are the tree, at a ring's "
-        "bytes. The others\n"
+        "free: {} (powers of two, V = {}, a sample for every rank): recursive halving and doubling are the tree "
+        "itself. The others\n"
         "cost: ranks send nodes of the tree one by one and share the shards unevenly. The bits are the same at every "
         "W.\n",
         fmt::join(f.free_worlds, ", "), shards);

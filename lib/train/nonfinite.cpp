@@ -10,7 +10,8 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kMostNamed = 8;  // shards, samples of one, and tensors, named in the message
+constexpr std::size_t kMostNamed = 8;   // samples of a shard, and tensors, named in the message
+constexpr std::size_t kMostShards = 2;  // the message is one line
 
 /// Runs rows [first, first + count) of the batch as one shard of its own and says whether loss and gradient are finite.
 bool is_finite(const ReplayContext& c, int first, int count) {
@@ -73,11 +74,11 @@ std::string explain_nonfinite(const ReplayContext& c) {
     std::size_t bad_shards = 0;
     for (const std::string& lines : c.comm.all_gather(own)) {
         for (std::size_t begin = 0; begin < lines.size(); begin = lines.find('\n', begin) + 1) {
-            if (++bad_shards <= kMostNamed) shards.push_back(lines.substr(begin, lines.find('\n', begin) - begin));
+            if (++bad_shards <= kMostShards) shards.push_back(lines.substr(begin, lines.find('\n', begin) - begin));
         }
     }
     std::string all = fmt::format("{}", fmt::join(shards, "; "));
-    if (bad_shards > kMostNamed) all += fmt::format("; and {} shards more", bad_shards - kMostNamed);
+    if (bad_shards > kMostShards) all += fmt::format("; and {} shards more", bad_shards - kMostShards);
     if (bad_shards == 0) all = "every shard alone is finite, their sum is not";
     return fmt::format(
         "step {} (epoch {}): non-finite loss or gradient, the weights were not updated: {}. Lower optimizer.lr, set "
