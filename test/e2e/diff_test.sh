@@ -111,6 +111,16 @@ first = found["weights"]["tensors"][0]
 assert first["differ"] == sum(first["ulp"].values()) > 0, first
 PYTHON
 fi
+# One run begins where the other has not been yet: nothing in common, which is not equality.
+traced early --set seed=2 --set train.steps=5
+run "$lockstep" train -c small.toml --out late --set check.trace=hash --set train.epochs=3 --resume one/checkpoints/step-00000018
+expect_exit 0
+run "$lockstep" diff late early
+expect_exit 3
+expect_in_stderr "no step, checkpoint or final weights of both to compare; the traces tell of steps 18 to 27 of RUN_A, 0 to 5 of RUN_B"
+run "$lockstep" diff --help
+expect_exit 0
+expect_in_stdout 'check.trace = "hash"'
 run "$lockstep" diff one nowhere
 expect_exit 2
 expect_in_stderr "nowhere: no run directory"
