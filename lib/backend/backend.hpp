@@ -1,5 +1,5 @@
-// What a device can do. Every operation is planned once for its shapes (an object that owns its plan) and then run without
-// allocating. Layers are written once above this; the sums behind every operation are those of arithmetic 1
+// What a device can do. Every operation is planned once for its shapes (an object that owns its plan) and then run
+// without allocating. Layers are written once above this; the sums behind every operation are those of arithmetic 1
 // (backend/cpu/reference.cpp defines them). Activations are NHWC: [rows][height][width][channels], rows are samples.
 #pragma once
 
@@ -16,7 +16,8 @@
 
 namespace lockstep {
 
-/// A queue of work of the device: on the CPU one thread or the whole pool, on a GPU a CUDA stream. Operations are run on it.
+/// A queue of work of the device: on the CPU one thread or the whole pool, on a GPU a CUDA stream. Operations are run
+/// on it.
 class Stream {
   public:
     virtual ~Stream() = default;
@@ -75,8 +76,8 @@ class Conv {
     virtual void prepare(Stream&, const float* w) = 0;
     virtual void forward(Stream&, int rows, const float* x, const float* bias, float* y) = 0;
     virtual void backward_data(Stream&, int rows, const float* dy, float* dx) = 0;
-    /// Gradients of one shard of `rows` samples, in the device's own order: leaf_elements() floats, weights then bias; leaves are
-    /// added with Backend::add and turned by store_gradient into W's order.
+    /// Gradients of one shard of `rows` samples, in the device's own order: leaf_elements() floats, weights then bias;
+    /// leaves are added with Backend::add and turned by store_gradient into W's order.
     virtual int64_t leaf_elements() const = 0;
     virtual void backward_weights(Stream&, int rows, const float* x, const float* dy, float* leaf) = 0;
     virtual void store_gradient(Stream&, const float* leaf, float* dw, float* db) = 0;
@@ -95,13 +96,16 @@ struct PoolShape {
     bool operator==(const PoolShape&) const = default;
 };
 
-/// Pooling of any number of rows. `taps` (max only): [rows][out elements] bytes, the tap that won, numbered kh*kernel_w+kw.
+/// Pooling of any number of rows. `taps` (max only): [rows][out elements] bytes, the tap that won, numbered
+/// kh*kernel_w+kw.
 class Pool {
   public:
     virtual ~Pool() = default;
     virtual void forward(Stream&, int rows, const float* x, float* y, uint8_t* taps) = 0;
-    /// `masked_by` (or null): the pooled output of a relu; where it is 0, dy counts as +0 (relu's backward at pooled size).
-    virtual void backward(Stream&, int rows, const float* dy, const uint8_t* taps, const float* masked_by, float* dx) = 0;
+    /// `masked_by` (or null): the pooled output of a relu; where it is 0, dy counts as +0 (relu's backward at pooled
+    /// size).
+    virtual void backward(Stream&, int rows, const float* dy, const uint8_t* taps, const float* masked_by,
+                          float* dx) = 0;
 };
 
 /// Dropout on rows keyed by (seed, layer, epoch, position of the row, element): kept values are multiplied by 1/(1-p).
@@ -115,8 +119,8 @@ struct DropoutKey {
 enum class OptimizerKind { kSgd, kMomentum, kNesterov, kAdam, kAdamW };
 
 /// One fused update of a span of one tensor. In order: g = G / divisor (skipped where divisor is 1 and op is sum);
-/// g = fma(l2, w, g) if l2 != 0; g = g * clip if clip_active; g = fma(weight_decay, w, g) if weight_decay != 0 (coupled kinds);
-/// then the optimizer. The formulas, with their fmas, stand in backend/cpu/reference.hpp.
+/// g = fma(l2, w, g) if l2 != 0; g = g * clip if clip_active; g = fma(weight_decay, w, g) if weight_decay != 0 (coupled
+/// kinds); then the optimizer. The formulas, with their fmas, stand in backend/cpu/reference.hpp.
 struct UpdateParams {
     OptimizerKind kind = OptimizerKind::kSgd;
     float divisor = 1;
@@ -130,7 +134,7 @@ struct UpdateParams {
     float one_minus_beta1 = 0, one_minus_beta2 = 0;  // computed in fp64, rounded once
     float correction1 = 1, correction2 = 1;          // 1 - beta^u in fp64, rounded once
     float epsilon = 0;
-    float decay_factor = 1;                          // adamw: 1 - lr*wd in fp64, rounded once
+    float decay_factor = 1;  // adamw: 1 - lr*wd in fp64, rounded once
 };
 
 class Backend {
@@ -138,20 +142,40 @@ class Backend {
     virtual ~Backend() = default;
 
     virtual std::string name() const = 0;  // "cpu avx512, 2 threads"
+    /// What the bits of a run depend on beside its config and data: "arithmetic 1", or a vendor's device and libraries.
+    virtual std::string fingerprint() const = 0;
+
     virtual std::unique_ptr<Buffer> allocate(std::size_t bytes) = 0;
-    // Host memory <-> device memory. On the CPU both are one.
+    /// Host memory for copies to and from the device: pinned where that matters, zeroed.
+    virtual std::unique_ptr<Buffer> allocate_host(std::size_t bytes) = 0;
+    /// Whether device memory is the host's own, to be read and written there: then nothing needs to be copied.
+    virtual bool host_sees_device() const = 0;
+    // Host memory <-> device memory. From and to memory of allocate_host a copy is queued on the stream as any
+    // operation is, and that memory stays as it is until the copy is done (wait); with any other host memory it is done
+    // on return.
     virtual void upload(Stream&, const void* host, void* device, std::size_t bytes) = 0;
     virtual void download(Stream&, const void* device, void* host, std::size_t bytes) = 0;
+    /// The host waits for what is queued on the stream; on every stream.
+    virtual void wait(Stream&) = 0;
     virtual void synchronize() = 0;
 
     /// The stream that uses the whole device.
     virtual Stream& main() = 0;
+    /// The stream of what is exchanged with other ranks and of its additions; on the CPU the main one.
+    virtual Stream& communication() = 0;
+    /// What is queued on `after` from now on begins when all that is queued on `before` by now has ended.
+    virtual void order(Stream& before, Stream& after) = 0;
+    /// Bytes of a layer's input and output that stay in a cache until the next layer: the prefix goes forward in pieces
+    /// of that size. As large as can be where short pieces would leave the device idle.
+    virtual int64_t piece_bytes() const = 0;
     /// Streams that for_each_range may use at once; Stream::index() is below it.
     virtual int streams() const = 0;
-    /// How [0, count) independent items (shards) are dealt to streams: contiguous ranges. One range: the main stream works on all
-    /// of them, each with the whole device; more: one stream of a single thread each. At most streams() ranges.
+    /// How [0, count) independent items (shards) are dealt to streams: contiguous ranges. One range: the main stream
+    /// works on all of them, each with the whole device; more: one stream of a single thread each. At most streams()
+    /// ranges.
     virtual std::vector<ShardRange> split_items(int count) const = 0;
-    /// Calls body(stream, i) for every range i < ranges.size() of split_items, at once where there are several, and waits.
+    /// Calls body(stream, i) for every range i < ranges.size() of split_items, at once where there are several, and
+    /// waits.
     virtual void for_each_range(std::span<const ShardRange> ranges, FunctionRef<void(Stream&, int)> body) = 0;
 
     // Planned operations.
@@ -164,19 +188,25 @@ class Backend {
     virtual void relu(Stream&, int64_t n, const float* x, float* y) = 0;
     virtual void relu_backward(Stream&, int64_t n, const float* y, float* dy) = 0;  // dy = y > 0 ? dy : +0, in place
     virtual void add(Stream&, int64_t n, const float* left, const float* right, float* dst) = 0;
-    /// positions: [rows]. y may be x. Backward is the same call on dy.
-    virtual void dropout(Stream&, const DropoutKey& key, int rows, int64_t elements, const int64_t* positions, const float* x,
-                         float* y) = 0;
+    /// to[r][j] = from[r][columns[j]] for `rows` rows of `width` elements; `columns` lies on the device.
+    virtual void gather_columns(Stream&, int64_t rows, int width, const int32_t* columns, const float* from,
+                                float* to) = 0;
+    /// positions: [rows], on the device. y may be x. Backward is the same call on dy.
+    virtual void dropout(Stream&, const DropoutKey& key, int rows, int64_t elements, const int64_t* positions,
+                         const float* x, float* y) = 0;
+    // Labels, losses and probabilities lie on the device.
     /// Per row: loss[r] = log(sum e) - (z_label - max), dlogits = e / sum, minus 1 at the label. dlogits may be null.
-    virtual void softmax_cross_entropy(Stream&, int rows, int classes, const float* logits, const int32_t* labels, float* loss,
-                                       float* dlogits) = 0;
+    virtual void softmax_cross_entropy(Stream&, int rows, int classes, const float* logits, const int32_t* labels,
+                                       float* loss, float* dlogits) = 0;
     virtual void softmax(Stream&, int rows, int classes, const float* logits, float* probabilities) = 0;
     /// Plain sums of each shard's rows (x [rows][columns]) folded by the program: root i to out[i] ([columns]).
-    virtual void fold_rows(Stream&, const FoldProgram& fold, int columns, const float* x, std::span<float* const> out) = 0;
+    virtual void fold_rows(Stream&, const FoldProgram& fold, int columns, const float* x,
+                           std::span<float* const> out) = 0;
 
     // The update. Slots: momentum, nesterov use slot0 (v); adam, adamw slot0 (m) and slot1 (v).
     virtual bool all_finite(Stream&, int64_t n, const float* x) = 0;
-    /// sum of squares of g = fma(l2, w, G / divisor) over one tensor of n elements, in the order of the definition: blocks of 4096, 16 fp64 chains each.
+    /// sum of squares of g = fma(l2, w, G / divisor) over one tensor of n elements, in the order of the definition:
+    /// blocks of 4096, 16 fp64 chains each.
     virtual double square_sum(Stream&, int64_t n, const float* gradient, const float* w, float divisor, float l2) = 0;
     virtual void update(Stream&, const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0,
                         float* slot1) = 0;

@@ -8,7 +8,6 @@ namespace lockstep {
 namespace {
 
 constexpr int kEvaluationRows = 16;             // of the prefix at a time
-constexpr int64_t kPieceBytes = 512 * 1024;     // of a layer's input and output
 constexpr int64_t kPrefixWeights = 256 * 1024;  // bytes that may be read again for every piece
 
 /// Hands out places in the arena, each on a 64-byte border.
@@ -37,7 +36,7 @@ int rows_of_piece(const Graph& graph, int block_rows) {
         elements = std::max(elements, layer.in.elements() + layer.out.elements());
     }
     if (graph.leaf_elements * kFloat > kPrefixWeights) return std::max(1, block_rows);
-    return static_cast<int>(std::max<int64_t>(1, kPieceBytes / (elements * kFloat)));
+    return static_cast<int>(std::clamp<int64_t>(graph.backend.piece_bytes() / (elements * kFloat), 1, 1 << 30));
 }
 
 void lay_out(StepPlan& plan, const Graph& graph) {

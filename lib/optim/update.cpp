@@ -89,10 +89,11 @@ Update::Update(const OptimizerSpec& spec, std::vector<UpdateTensor> tensors, int
     }
     if (spec_.report_norm || spec_.clip_norm > 0) {
         for (const UpdateTensor& tensor : tensors_) {
-            row_ranges_.emplace_back();
+            columns_.emplace_back();
             if (tensor.file_columns.empty()) continue;
-            const auto rows = tensor.count / static_cast<int64_t>(tensor.file_columns.size());
-            row_ranges_.back() = backend_.split_items(static_cast<int>(rows));
+            const std::size_t size = tensor.file_columns.size() * sizeof(int32_t);
+            columns_.back() = backend_.allocate(size);
+            backend_.upload(backend_.main(), tensor.file_columns.data(), columns_.back()->data(), size);
         }
         if (file_order_count_ > 0) {
             file_order_ = backend_.allocate(static_cast<std::size_t>(2 * file_order_count_) * sizeof(float));
@@ -168,24 +169,19 @@ double Update::square_sum(const float* gradient, const float* weights, float div
 }
 
 /// The sum's blocks and chains are numbered by the file's elements, so a tensor with turned columns is put into that
-/// order first. One row of such a tensor fits the first-level cache; the rows are shared out over the device's streams.
+/// order first.
 double Update::file_order_square_sum(std::size_t t, const float* gradient, const float* weights, float divisor,
                                      float l2) {
     const UpdateTensor& tensor = tensors_[t];
-    const auto width = static_cast<int64_t>(tensor.file_columns.size());
+    const auto width = static_cast<int>(tensor.file_columns.size());
     float* const turned_gradient = file_order_->floats();
     float* const turned_weights = turned_gradient + file_order_count_;
     const auto turn = [&](const float* from, float* to) {
-        for (std::size_t j = 0; j < tensor.file_columns.size(); ++j) to[j] = from[tensor.file_columns[j]];
+        const auto* columns = reinterpret_cast<const int32_t*>(columns_[t]->data());
+        backend_.gather_columns(backend_.main(), tensor.count / width, width, columns, from, to);
     };
-    const std::vector<ShardRange>& ranges = row_ranges_[t];
-    backend_.for_each_range(ranges, [&](Stream&, int i) {
-        const ShardRange range = ranges[static_cast<std::size_t>(i)];
-        for (int64_t row = range.begin; row < range.end; ++row) {
-            turn(gradient + row * width, turned_gradient + row * width);
-            if (l2 != 0) turn(weights + row * width, turned_weights + row * width);
-        }
-    });
+    turn(gradient, turned_gradient);
+    if (l2 != 0) turn(weights, turned_weights);
     return backend_.square_sum(backend_.main(), tensor.count, turned_gradient, turned_weights, divisor, l2);
 }
 

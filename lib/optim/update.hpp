@@ -76,7 +76,7 @@ class Update {
     std::unique_ptr<Buffer> state_[2];
     std::unique_ptr<Buffer> file_order_;  // gradient and weights of one tensor in the file's order, for the norm
     int64_t file_order_count_ = 0;        // elements of each of the two
-    std::vector<std::vector<ShardRange>> row_ranges_;  // of each tensor: how its rows are dealt to streams for that
+    std::vector<std::unique_ptr<Buffer>> columns_;  // of each tensor: its file_columns on the device, for that
 };
 
 }  // namespace lockstep

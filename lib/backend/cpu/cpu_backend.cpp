@@ -15,6 +15,7 @@
 #include "backend/cpu/pool_plan.hpp"
 #include "backend/cpu/slices.hpp"
 #include "core/error.hpp"
+#include "core/version.hpp"
 
 namespace lockstep {
 namespace {
@@ -53,7 +54,11 @@ class CpuBackend : public Backend {
         return fmt::format("cpu {}, {} thread{}", isa_name(context_.isa()), threads, threads == 1 ? "" : "s");
     }
 
+    std::string fingerprint() const override { return kNumericFingerprint; }
+
     std::unique_ptr<Buffer> allocate(std::size_t bytes) override { return std::make_unique<CpuBuffer>(bytes); }
+    std::unique_ptr<Buffer> allocate_host(std::size_t bytes) override { return allocate(bytes); }
+    bool host_sees_device() const override { return true; }
 
     void upload(Stream&, const void* host, void* device, std::size_t bytes) override {
         if (bytes > 0 && host != device) std::memcpy(device, host, bytes);
@@ -61,9 +66,14 @@ class CpuBackend : public Backend {
     void download(Stream&, const void* device, void* host, std::size_t bytes) override {
         if (bytes > 0 && host != device) std::memcpy(host, device, bytes);
     }
-    void synchronize() override {}  // an operation has ended when its call returns
+    // An operation has ended when its call returns.
+    void wait(Stream&) override {}
+    void synchronize() override {}
 
     Stream& main() override { return main_; }
+    Stream& communication() override { return main_; }
+    void order(Stream&, Stream&) override {}
+    int64_t piece_bytes() const override { return int64_t{512} * 1024; }
     int streams() const override { return context_.threads(); }
     std::vector<ShardRange> split_items(int count) const override;
     void for_each_range(std::span<const ShardRange> ranges, FunctionRef<void(Stream&, int)> body) override;
@@ -90,6 +100,8 @@ class CpuBackend : public Backend {
             elementwise_.add(end - begin, left + begin, right + begin, dst + begin);
         });
     }
+    void gather_columns(Stream& stream, int64_t rows, int width, const int32_t* columns, const float* from,
+                        float* to) override;
     void dropout(Stream& stream, const DropoutKey& key, int rows, int64_t elements, const int64_t* positions,
                  const float* x, float* y) override;
     void softmax_cross_entropy(Stream& stream, int rows, int classes, const float* logits, const int32_t* labels,
@@ -145,6 +157,16 @@ void CpuBackend::for_each_range(std::span<const ShardRange> ranges, FunctionRef<
     const int count = static_cast<int>(ranges.size());
     context_.pool().run([&](int part, int parts) {
         for (int i = part; i < count; i += parts) body(single_[static_cast<std::size_t>(part)], i);
+    });
+}
+
+void CpuBackend::gather_columns(Stream& stream, int64_t rows, int width, const int32_t* columns, const float* from,
+                                float* to) {
+    const bool worth = rows * width >= kElementsWorthThreads;
+    for_slices(cpu_stream(stream), rows, 1, worth, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) {
+            for (int j = 0; j < width; ++j) to[r * width + j] = from[r * width + columns[j]];
+        }
     });
 }
 
