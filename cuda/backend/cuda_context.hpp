@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -22,7 +23,17 @@ struct CudaOptions {
     bool vendor = false;  // device.arithmetic
     CudaPrecision precision = CudaPrecision::kFp32;
     bool debug_sync = false;  // wait after every launch, so that a fault is reported where it happened
+    /// "NAME=value" of the environment variables in kVendorVariables that are set: they change the libraries' bits.
+    std::vector<std::string> environment;
 };
+
+/// What NVIDIA's libraries read from the environment and what changes their bits: part of vendor arithmetic's
+/// fingerprint. Whoever fills CudaOptions looks them up.
+inline constexpr std::array<const char*, 5> kVendorVariables{"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION",
+                                                             "CUBLAS_EMULATION_STRATEGY", "CUBLAS_WORKSPACE_CONFIG",
+                                                             "CUDNN_CONV_WSCAP_DBG"};
+
+class Vendor;  // handles and scratch of cuBLAS and cuDNN, a set for each stream: cuda/backend/vendor.hpp
 
 /// A CUDA stream of the device, never the default one.
 class CudaStream final : public Stream {
@@ -79,11 +90,15 @@ class CudaContext {
     /// Zeroed pinned memory.
     std::unique_ptr<Buffer> allocate_host(std::size_t bytes);
 
+    /// Empty until the first operation of vendor arithmetic makes it.
+    std::shared_ptr<Vendor>& vendor() { return vendor_; }
+
   private:
     CudaOptions options_;
     cudaDeviceProp properties_{};
     std::unique_ptr<CudaStream> main_, communication_;
     std::vector<std::unique_ptr<CudaStream>> shards_;
+    std::shared_ptr<Vendor> vendor_;  // last, so that it goes before the streams that it uses
 };
 
 // One factory a planned operation. Defined arithmetic: own kernels, bits of arithmetic 1. Vendor: cuBLAS and cuDNN.
@@ -92,6 +107,11 @@ std::unique_ptr<Conv> make_cuda_conv(CudaContext& context, const ConvShape& shap
 std::unique_ptr<Pool> make_cuda_pool(CudaContext& context, const PoolShape& shape);
 std::unique_ptr<Dense> make_vendor_dense(CudaContext& context, int in, int out, const FoldProgram& fold, bool relu);
 std::unique_ptr<Conv> make_vendor_conv(CudaContext& context, const ConvShape& shape, bool relu, bool backward_data);
+/// What the bits of vendor arithmetic depend on: architecture, number of multiprocessors, library versions, precision,
+/// and the variables of options().environment.
+std::string vendor_fingerprint(const CudaContext& context);
+/// The cuDNN algorithms chosen so far, a line for each convolution and number of rows; for logs and checkpoints.
+std::vector<std::string> vendor_algorithms(CudaContext& context);
 
 /// The whole backend.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options);
