@@ -6,6 +6,7 @@
 #include <limits>
 #include <thread>
 
+#include "backend/cpu/cpu_backend.hpp"
 #include "backend/cpu/reference_gemm.hpp"
 #include "core/error.hpp"
 #include "kernel_fixture.hpp"

@@ -1,7 +1,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "backend/cpu/kernels.hpp"
 #include "core/error.hpp"
 #include "core/philox.hpp"
 #include "kernel_fixture.hpp"
@@ -12,8 +11,7 @@ using namespace lockstep::test;
 namespace {
 
 /// The definition, from the random stream's own interface.
-Floats expect(const DropoutKey& key, int rows, int64_t elements, const std::vector<int64_t>& positions,
-              const Floats& x) {
+Floats expect(const DropoutKey& key, int rows, int64_t elements, const Guarded<int64_t>& positions, const Floats& x) {
     const RandomStream stream(key.seed, Purpose::kDropout, key.layer, key.epoch);
     const double p = key.probability;
     const auto threshold = static_cast<uint32_t>(std::floor(p * 4294967296.0));
@@ -21,7 +19,7 @@ Floats expect(const DropoutKey& key, int rows, int64_t elements, const std::vect
     Floats y(x.size());
     for (int r = 0; r < rows; ++r) {
         for (int64_t i = 0; i < elements; ++i) {
-            const auto position = static_cast<uint64_t>(positions[static_cast<std::size_t>(r)]);
+            const auto position = static_cast<uint64_t>(positions[r]);
             const bool kept = stream.bits(static_cast<uint64_t>(i), position) >= threshold;
             y[r * elements + i] = kept ? x[r * elements + i] * scale : 0.0F;
         }
@@ -29,9 +27,9 @@ Floats expect(const DropoutKey& key, int rows, int64_t elements, const std::vect
     return y;
 }
 
-std::vector<int64_t> random_positions(Random& random, int rows) {
-    std::vector<int64_t> positions;
-    for (int r = 0; r < rows; ++r) positions.push_back((int64_t{random.in(0, 100)} << 30) + random.in(0, 1 << 29));
+Guarded<int64_t> random_positions(Random& random, int rows) {
+    Guarded<int64_t> positions(rows);
+    for (int r = 0; r < rows; ++r) positions[r] = (int64_t{random.in(0, 100)} << 30) + random.in(0, 1 << 29);
     return positions;
 }
 
@@ -48,16 +46,19 @@ TEST_CASE("dropout keeps what the random stream says, on every target and thread
         const DropoutKey key{static_cast<uint64_t>(random.in(0, 1 << 30)) << 20,
                              static_cast<uint64_t>(random.in(0, 50)), static_cast<uint32_t>(random.in(0, 300)),
                              probabilities[random.in(0, 4)]};
-        const std::vector<int64_t> positions = random_positions(random, rows);
+        const Guarded<int64_t> positions = random_positions(random, rows);
         const Floats x(random, rows * elements);
         const Floats expected = expect(key, rows, elements, positions, x);
-        for (const auto& [name, backend] : backends) {
-            INFO(name << ", rows " << rows << ", elements " << elements << ", p " << key.probability);
-            Floats y(rows * elements), in_place = x;
-            backend->dropout(backend->main(), key, rows, elements, positions.data(), x.data(), y.data());
-            REQUIRE(same_bytes(y, expected));
-            backend->dropout(backend->main(), key, rows, elements, positions.data(), in_place.data(), in_place.data());
-            REQUIRE(same_bytes(in_place, expected));
+        for (const NamedBackend& on : backends) {
+            INFO(on.name << ", rows " << rows << ", elements " << elements << ", p " << key.probability);
+            const OnDevice from(on, x);
+            const OnDevice where(on, positions);
+            OnDevice<float> y(on, rows * elements);
+            OnDevice in_place(on, x);
+            on->dropout(on.main(), key, rows, elements, where.data(), from.data(), y.data());
+            REQUIRE(same_bytes(y.fetch(), expected));
+            on->dropout(on.main(), key, rows, elements, where.data(), in_place.data(), in_place.data());
+            REQUIRE(same_bytes(in_place.fetch(), expected));
         }
     }
 }
@@ -65,44 +66,32 @@ TEST_CASE("dropout keeps what the random stream says, on every target and thread
 TEST_CASE("a row's dropout does not depend on the rows beside it") {
     Random random;
     const DropoutKey key{7, 2, 1, 0.5F};
-    const std::vector<int64_t> positions = {11, 4000000000, 12};
+    const auto positions = values({int64_t{11}, int64_t{4000000000}, int64_t{12}});
     const Floats x(random, 3 * 50);
     const Floats together = expect(key, 3, 50, positions, x);
-    for (const auto& [name, backend] : every_backend(2)) {
-        INFO(name);
-        Floats y(3 * 50);
+    for (const NamedBackend& on : every_backend(2)) {
+        INFO(on.name);
+        const OnDevice from(on, x);
+        const OnDevice where(on, positions);
+        OnDevice<float> y(on, 3 * 50);
         for (int r = 2; r >= 0; --r) {
-            backend->dropout(backend->main(), key, 1, 50, positions.data() + r, x.data() + r * 50, y.data() + r * 50);
+            on->dropout(on.main(), key, 1, 50, where.data() + r, from.data() + r * 50, y.data() + r * 50);
         }
-        CHECK(same_bytes(y, together));
-    }
-}
-
-TEST_CASE("the elements beyond 2^34, whose block number has a high word, have bits of their own") {
-    const DropoutMask mask{RandomStream(5, Purpose::kDropout, 3, 1).key(), 1U << 31, 2.0F};
-    const RandomStream stream(5, Purpose::kDropout, 3, 1);
-    const int64_t first = (int64_t{1} << 34) - 32;
-    const Floats x(100, 1.0F);
-    for (const Isa isa : available_isas()) {
-        INFO(isa_name(isa));
-        Floats y(100);
-        dropout_kernels(isa).row(mask, 9, first, 100, x.data(), y.data());
-        for (int64_t i = 0; i < 100; ++i) {
-            const bool kept = stream.bits(static_cast<uint64_t>(first + i), 9) >= mask.threshold;
-            CHECK(y[i] == (kept ? 2.0F : 0.0F));
-        }
+        CHECK(same_bytes(y.fetch(), together));
     }
 }
 
 // 1 / (1 - 0.5) = 2 and 1 / (1 - 0.75) = 4 exactly; of 40,000 elements about p are dropped (five standard deviations).
 TEST_CASE("about the asked share is dropped, and what is kept is scaled up") {
+    const auto backends = every_backend(1);
+    const NamedBackend& on = backends.front();
     for (const auto& [p, scale] : {std::pair{0.5F, 2.0F}, std::pair{0.75F, 4.0F}}) {
-        const auto backend = make_cpu_backend({});
         const int64_t n = 40000;
-        const Floats x(n, 1.0F);
-        Floats y(n);
-        const int64_t position = 3;
-        backend->dropout(backend->main(), {1, 0, 0, p}, 1, n, &position, x.data(), y.data());
+        const OnDevice x(on, Floats(n, 1.0F));
+        const OnDevice position(on, values({int64_t{3}}));
+        OnDevice<float> written(on, n);
+        on->dropout(on.main(), {1, 0, 0, p}, 1, n, position.data(), x.data(), written.data());
+        const Floats y = written.fetch();
         int64_t dropped = 0;
         for (int64_t i = 0; i < n; ++i) {
             REQUIRE((y[i] == 0.0F || y[i] == scale));
@@ -116,14 +105,16 @@ TEST_CASE("twin: dropout keyed by the row's number instead of its position is ot
     Random random;
     const DropoutKey key{7, 2, 1, 0.5F};
     const Floats x(random, 2 * 64);
-    CHECK(!same_bytes(expect(key, 2, 64, {17, 18}, x), expect(key, 2, 64, {0, 1}, x)));
+    CHECK(!same_bytes(expect(key, 2, 64, values({int64_t{17}, int64_t{18}}), x),
+                      expect(key, 2, 64, values({int64_t{0}, int64_t{1}}), x)));
 }
 
 TEST_CASE("a dropout probability outside [0, 1) is refused") {
-    const auto backend = make_cpu_backend({});
-    float x[1] = {1};
-    const int64_t position = 0;
-    for (const float p : {-0.1F, 1.0F, std::nanf("")}) {
-        CHECK_THROWS_AS(backend->dropout(backend->main(), {1, 0, 0, p}, 1, 1, &position, x, x), Error);
+    for (const NamedBackend& on : every_backend(1)) {
+        OnDevice<float> x(on, 1, 1.0F);
+        const OnDevice<int64_t> position(on, 1);
+        for (const float p : {-0.1F, 1.0F, std::nanf("")}) {
+            CHECK_THROWS_AS(on->dropout(on.main(), {1, 0, 0, p}, 1, 1, position.data(), x.data(), x.data()), Error);
+        }
     }
 }

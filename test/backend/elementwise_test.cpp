@@ -66,11 +66,6 @@ using Roots = std::vector<Floats>;
 Roots make_roots(const FoldCase& c) {
     return Roots(c.program.roots.size(), Floats(c.columns));
 }
-std::vector<float*> pointers(Roots& roots) {
-    std::vector<float*> all;
-    for (Floats& root : roots) all.push_back(root.data());
-    return all;
-}
 
 Roots fold_by_definition(const FoldCase& c) {
     Roots roots = make_roots(c);
@@ -83,11 +78,11 @@ Roots fold_by_definition(const FoldCase& c) {
     return roots;
 }
 
-bool same_roots(const Roots& a, const Roots& b) {
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        if (!same_bytes(a[i], b[i])) return false;
-    }
-    return a.size() == b.size();
+Roots fold_on(const NamedBackend& on, const FoldCase& c) {
+    const OnDevice x(on, c.x);
+    auto roots = on_device(on, make_roots(c));
+    on->fold_rows(on.main(), c.program, c.columns, x.data(), pointers(roots));
+    return fetch(roots);
 }
 
 }  // namespace
@@ -102,32 +97,34 @@ TEST_CASE("relu, its backward and add give the reference's bytes on every target
         reference::relu(n, x.data(), relu.data());
         reference::relu_backward(n, relu.data(), back.data());
         reference::add(n, dy.data(), relu.data(), sum.data());
-        for (const auto& [name, backend] : backends) {
-            INFO(name << ", n " << n);
-            Floats y(n), s(n), d = dy;
-            backend->relu(backend->main(), n, x.data(), y.data());
-            REQUIRE(same_bytes(y, relu));
-            backend->relu_backward(backend->main(), n, y.data(), d.data());
-            REQUIRE(same_bytes(d, back));
-            backend->add(backend->main(), n, dy.data(), relu.data(), s.data());
-            REQUIRE(s.intact());
+        for (const NamedBackend& on : backends) {
+            INFO(on.name << ", n " << n);
+            const OnDevice from(on, x), left(on, dy);
+            OnDevice<float> y(on, n), s(on, n);
+            OnDevice d(on, dy);
+            on->relu(on.main(), n, from.data(), y.data());
+            REQUIRE(same_bytes(y.fetch(), relu));
+            on->relu_backward(on.main(), n, y.data(), d.data());
+            REQUIRE(same_bytes(d.fetch(), back));
+            on->add(on.main(), n, left.data(), y.data(), s.data());
+            const Floats got = s.fetch();
+            REQUIRE(got.intact());
             for (int64_t i = 0; i < n; ++i) {  // inf - inf is a NaN, whose bits are nobody's promise
-                if (!std::isnan(sum[i])) REQUIRE(std::memcmp(&s[i], &sum[i], 4) == 0);
+                if (!std::isnan(sum[i])) REQUIRE(std::memcmp(&got[i], &sum[i], 4) == 0);
             }
         }
     }
 }
 
 TEST_CASE("relu keeps a NaN and turns a negative zero into a positive one") {
-    for (const auto& [name, backend] : every_backend(1)) {
-        INFO(name);
-        const Floats x = [] {
-            Floats made(19, 1.0F);
-            made[3] = kNaN, made[17] = kNaN, made[4] = -0.0F, made[18] = -0.0F, made[5] = -3.0F;
-            return made;
-        }();
-        Floats y(19);
-        backend->relu(backend->main(), 19, x.data(), y.data());
+    for (const NamedBackend& on : every_backend(1)) {
+        INFO(on.name);
+        Floats made(19, 1.0F);
+        made[3] = kNaN, made[17] = kNaN, made[4] = -0.0F, made[18] = -0.0F, made[5] = -3.0F;
+        const OnDevice x(on, made);
+        OnDevice<float> written(on, 19);
+        on->relu(on.main(), 19, x.data(), written.data());
+        const Floats y = written.fetch();
         CHECK((std::isnan(y[3]) && std::isnan(y[17])));
         CHECK((y[4] == 0.0F && !std::signbit(y[4]) && !std::signbit(y[18]) && !std::signbit(y[5])));
     }
@@ -139,18 +136,41 @@ TEST_CASE("the finite check finds one bad value anywhere, and the largest float 
     const auto backends = every_backend();
     const float bad[] = {kInfinity, -kInfinity, kNaN, -kNaN};
     for (const int64_t n : {1, 7, 16, 17, 33, 40, 16400, 600000}) {
-        Floats x(n, std::numeric_limits<float>::max());
-        for (const auto& [name, backend] : backends) {
-            if (name.starts_with("scalar") && n > 100000) continue;
-            INFO(name << ", n " << n);
-            REQUIRE(backend->all_finite(backend->main(), n, x.data()));
+        for (const NamedBackend& on : backends) {
+            if (on.name.starts_with("scalar") && n > 100000) continue;
+            INFO(on.name << ", n " << n);
+            const OnDevice x(on, Floats(n, std::numeric_limits<float>::max()));
+            REQUIRE(on->all_finite(on.main(), n, x.data()));
             for (int trial = 0; trial < (n <= 40 ? n : 6); ++trial) {
                 const int64_t at = n <= 40 ? trial : random.in(0, static_cast<int>(n) - 1);
-                x[at] = bad[random.in(0, 3)];
-                REQUIRE(!backend->all_finite(backend->main(), n, x.data()));
-                x[at] = -std::numeric_limits<float>::max();
-                REQUIRE(backend->all_finite(backend->main(), n, x.data()));
+                const float one = bad[random.in(0, 3)], fine = -std::numeric_limits<float>::max();
+                on->upload(on.main(), &one, x.data() + at, sizeof one);
+                REQUIRE(!on->all_finite(on.main(), n, x.data()));
+                on->upload(on.main(), &fine, x.data() + at, sizeof fine);
+                REQUIRE(on->all_finite(on.main(), n, x.data()));
             }
+        }
+    }
+}
+
+TEST_CASE("columns are gathered in the order asked for, repeated ones and all") {
+    Random random;
+    INFO("seed " << random.seed());
+    const auto backends = every_backend();
+    for (int trial = 0; trial < 30; ++trial) {
+        const int rows = random.in(1, 90), width = random.in(1, trial > 26 ? 900 : 50);
+        const Floats from(random, int64_t{rows} * width);
+        Guarded<int32_t> columns(width);
+        for (int j = 0; j < width; ++j) columns[j] = random.in(0, width - 1);
+        Floats expected(from.size());
+        for (int64_t i = 0; i < from.size(); ++i) expected[i] = from[i - i % width + columns[i % width]];
+        for (const NamedBackend& on : backends) {
+            INFO(on.name << ", rows " << rows << ", width " << width);
+            const OnDevice x(on, from);
+            const OnDevice order(on, columns);
+            OnDevice<float> to(on, from.size());
+            on->gather_columns(on.main(), rows, width, order.data(), x.data(), to.data());
+            REQUIRE(same_bytes(to.fetch(), expected));
         }
     }
 }
@@ -162,12 +182,10 @@ TEST_CASE("rows are summed per shard and shards in the canonical tree's order, o
     for (int trial = 0; trial < 150; ++trial) {
         const FoldCase c = random_fold(random);
         const Roots expected = fold_by_definition(c);
-        for (const auto& [name, backend] : backends) {
-            INFO(name << ", shards " << c.shards << " [" << c.range.begin << ", " << c.range.end << "), columns "
-                      << c.columns);
-            Roots roots = make_roots(c);
-            backend->fold_rows(backend->main(), c.program, c.columns, c.x.data(), pointers(roots));
-            REQUIRE(same_roots(roots, expected));
+        for (const NamedBackend& on : backends) {
+            INFO(on.name << ", shards " << c.shards << " [" << c.range.begin << ", " << c.range.end << "), columns "
+                         << c.columns);
+            REQUIRE(same_bytes(fold_on(on, c), expected));
         }
     }
 }
@@ -179,11 +197,9 @@ TEST_CASE("a wide fold is the same on threads") {
     c.program = fold_program(c.shards, c.range, c.sizes);
     c.x = Floats(random, int64_t{c.program.rows} * c.columns);
     const Roots expected = fold_by_definition(c);
-    for (const auto& [name, backend] : every_backend()) {
-        INFO(name);
-        Roots roots = make_roots(c);
-        backend->fold_rows(backend->main(), c.program, c.columns, c.x.data(), pointers(roots));
-        REQUIRE(same_roots(roots, expected));
+    for (const NamedBackend& on : every_backend()) {
+        INFO(on.name);
+        REQUIRE(same_bytes(fold_on(on, c), expected));
     }
 }
 

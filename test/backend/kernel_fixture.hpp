@@ -1,17 +1,27 @@
-// What the tests of the operations share: random arrays whose ends are guarded, comparison by bytes, and a backend for
-// each instruction set of this machine and 1 to 3 threads. The seed is Catch's (--rng-seed), 1 unless given; every case
-// prints it.
+// What the tests of the operations share: random arrays whose ends are guarded, comparison by bytes, and arrays that
+// lie in the memory of the backend under test. A test is written once for all backends: every_backend() is found at
+// link time, and says which. The seed is Catch's (--rng-seed), 1 unless given; every case prints it.
+//
+//   for (const NamedBackend& on : every_backend()) {
+//       INFO(on.name);
+//       const OnDevice x(on, host_x);             // host_x: Floats, or values({...}) of numbers
+//       OnDevice<float> y(on, n);                 // n zeros to be written
+//       on->relu(on.main(), n, x.data(), y.data());
+//       REQUIRE(same_bytes(y.fetch(), expected)); // guards included
+//   }
 #pragma once
 
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "backend/cpu/cpu_backend.hpp"
+#include "backend/backend.hpp"
 
 namespace lockstep::test {
 
@@ -28,7 +38,7 @@ class Random {
     std::mt19937 engine_;
 };
 
-/// n values at an odd place in memory, with guards before and after that no operation may touch.
+/// n values in host memory, with guards before and after that no operation may touch.
 template <class T>
 class Guarded {
   public:
@@ -56,8 +66,12 @@ class Guarded {
                std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.n_) * sizeof(T)) == 0;
     }
 
-  private:
     static constexpr int64_t kGuard = 37;
+    /// Guards and values.
+    std::span<T> whole() { return all_; }
+    std::span<const T> whole() const { return all_; }
+
+  private:
     static T guard() { return static_cast<T>(77); }
     static bool is_guard(T value) { return value == guard(); }
 
@@ -66,21 +80,92 @@ class Guarded {
 };
 using Floats = Guarded<float>;
 
+template <class T>
+Guarded<T> values(const std::vector<T>& list) {
+    Guarded<T> made(static_cast<int64_t>(list.size()));
+    for (int64_t i = 0; i < made.size(); ++i) made[i] = list[static_cast<std::size_t>(i)];
+    return made;
+}
+template <class T>
+Guarded<T> values(std::initializer_list<T> list) {
+    return values(std::vector<T>(list));
+}
+
+/// How the arrays of a test lie on a device: on a border of 256 bytes, as the tensors of a network do, where vector
+/// loads are possible; or one element beside it.
+enum class Placement { kAligned, kOdd };
+
 struct NamedBackend {
     std::string name;
     std::unique_ptr<Backend> backend;
+    Placement placement = Placement::kOdd;
+
+    Backend* operator->() const { return backend.get(); }
+    Stream& main() const { return backend->main(); }
 };
 
-/// "auto" is no instruction set of its own: it is the first of these.
-inline std::vector<NamedBackend> every_backend(int most_threads = 3) {
-    std::vector<NamedBackend> made;
-    for (const Isa isa : available_isas()) {
-        for (int threads = 1; threads <= most_threads; ++threads) {
-            made.push_back(
-                {std::string(isa_name(isa)) + " x " + std::to_string(threads), make_cpu_backend({isa, threads})});
-        }
+/// The backends that this executable tests, with up to `most` threads or streams each: cpu_devices.cpp, or the file of
+/// another device.
+std::vector<NamedBackend> every_backend(int most = 3);
+
+/// A copy of a host array, guards and all, in the memory of a backend.
+template <class T>
+class OnDevice {
+  public:
+    OnDevice(const NamedBackend& on, const Guarded<T>& host)
+        : backend_(on.backend.get()),
+          n_(host.size()),
+          skipped_(on.placement == Placement::kAligned ? kToBorder : 0),
+          buffer_(backend_->allocate((skipped_ + host.whole().size()) * sizeof(T))) {
+        backend_->upload(backend_->main(), host.whole().data(), first(), host.whole().size_bytes());
     }
+    OnDevice(const NamedBackend& on, int64_t n, T value = T{}) : OnDevice(on, Guarded<T>(n, value)) {}
+
+    T* data() const { return first() + Guarded<T>::kGuard; }
+    int64_t size() const { return n_; }
+    /// What the main stream has made of it.
+    Guarded<T> fetch() const {
+        Guarded<T> host(n_);
+        backend_->download(backend_->main(), first(), host.whole().data(), host.whole().size_bytes());
+        return host;
+    }
+
+  private:
+    static constexpr std::size_t kBorder = 256, kGuardBytes = Guarded<T>::kGuard * sizeof(T);
+    static constexpr std::size_t kToBorder = (kBorder - kGuardBytes % kBorder) / sizeof(T);
+    T* first() const { return reinterpret_cast<T*>(buffer_->data()) + skipped_; }
+
+    Backend* backend_;
+    int64_t n_;
+    std::size_t skipped_;
+    std::unique_ptr<Buffer> buffer_;
+};
+
+// Lists of arrays: one for each root of a fold program.
+template <class T>
+std::vector<OnDevice<T>> on_device(const NamedBackend& on, const std::vector<Guarded<T>>& host) {
+    std::vector<OnDevice<T>> made;
+    for (const Guarded<T>& each : host) made.emplace_back(on, each);
     return made;
+}
+template <class Array>
+auto pointers(std::vector<Array>& arrays) {
+    std::vector<decltype(arrays.front().data())> all;
+    for (Array& each : arrays) all.push_back(each.data());
+    return all;
+}
+template <class T>
+std::vector<Guarded<T>> fetch(const std::vector<OnDevice<T>>& arrays) {
+    std::vector<Guarded<T>> host;
+    for (const OnDevice<T>& each : arrays) host.push_back(each.fetch());
+    return host;
+}
+template <class T>
+bool same_bytes(const std::vector<Guarded<T>>& a, const std::vector<Guarded<T>>& b) {
+    for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
+        if (!same_bytes(a[i], b[i])) return false;
+    }
+    return a.size() == b.size();
 }
 
 /// Sizes that meet every tail of every vector length, and some that wake the threads.

@@ -81,18 +81,20 @@ void check_against_reference(const std::vector<NamedBackend>& backends, const Po
     const int64_t in = rows * s.in.elements(), out = rows * s.out().elements();
     const Floats x = with_ties(random, in), dy(random, out), mask = with_ties(random, out);
     const PoolResult expected = expect(s, rows, x, dy, mask);
-    for (const auto& [name, backend] : backends) {
-        INFO(name << ", " << describe(s, rows));
-        const auto pool = backend->plan_pool(s);
-        PoolResult r{Floats(out, -5.0F), Floats(in, -5.0F), Floats(in, -5.0F), Bytes(out)};
-        uint8_t* taps = s.kind == PoolKind::kMax ? r.taps.data() : nullptr;
-        pool->forward(backend->main(), rows, x.data(), r.y.data(), taps);
-        REQUIRE(same_bytes(r.y, expected.y));
-        REQUIRE(same_bytes(r.taps, expected.taps));
-        pool->backward(backend->main(), rows, dy.data(), taps, nullptr, r.dx.data());
-        REQUIRE(same_bytes(r.dx, expected.dx));
-        pool->backward(backend->main(), rows, dy.data(), taps, mask.data(), r.masked_dx.data());
-        REQUIRE(same_bytes(r.masked_dx, expected.masked_dx));
+    for (const NamedBackend& on : backends) {
+        INFO(on.name << ", " << describe(s, rows));
+        const auto pool = on->plan_pool(s);
+        const OnDevice from(on, x), gradient(on, dy), masked_by(on, mask);
+        OnDevice<float> y(on, out, -5.0F), dx(on, in, -5.0F), masked_dx(on, in, -5.0F);
+        OnDevice<uint8_t> won(on, out);
+        uint8_t* taps = s.kind == PoolKind::kMax ? won.data() : nullptr;
+        pool->forward(on.main(), rows, from.data(), y.data(), taps);
+        REQUIRE(same_bytes(y.fetch(), expected.y));
+        REQUIRE(same_bytes(won.fetch(), expected.taps));
+        pool->backward(on.main(), rows, gradient.data(), taps, nullptr, dx.data());
+        REQUIRE(same_bytes(dx.fetch(), expected.dx));
+        pool->backward(on.main(), rows, gradient.data(), taps, masked_by.data(), masked_dx.data());
+        REQUIRE(same_bytes(masked_dx.fetch(), expected.masked_dx));
     }
 }
 
@@ -132,19 +134,20 @@ TEST_CASE("an operation may be run on any part of its rows") {
     const int64_t in = s.in.elements(), out = s.out().elements();
     const Floats x = with_ties(random, 5 * in), dy(random, 5 * out);
     const PoolResult expected = expect(s, 5, x, dy, dy);
-    for (const auto& [name, backend] : every_backend(1)) {
-        INFO(name);
-        const auto pool = backend->plan_pool(s);
-        PoolResult r{Floats(5 * out), Floats(5 * in), Floats(0), Bytes(5 * out)};
+    for (const NamedBackend& on : every_backend(1)) {
+        INFO(on.name);
+        const auto pool = on->plan_pool(s);
+        const OnDevice from(on, x), gradient(on, dy);
+        OnDevice<float> y(on, 5 * out), dx(on, 5 * in);
+        OnDevice<uint8_t> taps(on, 5 * out);
         for (const auto& [first, rows] : {std::pair{3, 2}, std::pair{0, 3}}) {
-            pool->forward(backend->main(), rows, x.data() + first * in, r.y.data() + first * out,
-                          r.taps.data() + first * out);
-            pool->backward(backend->main(), rows, dy.data() + first * out, r.taps.data() + first * out, nullptr,
-                           r.dx.data() + first * in);
+            pool->forward(on.main(), rows, from.data() + first * in, y.data() + first * out, taps.data() + first * out);
+            pool->backward(on.main(), rows, gradient.data() + first * out, taps.data() + first * out, nullptr,
+                           dx.data() + first * in);
         }
-        CHECK(same_bytes(r.y, expected.y));
-        CHECK(same_bytes(r.taps, expected.taps));
-        CHECK(same_bytes(r.dx, expected.dx));
+        CHECK(same_bytes(y.fetch(), expected.y));
+        CHECK(same_bytes(taps.fetch(), expected.taps));
+        CHECK(same_bytes(dx.fetch(), expected.dx));
     }
 }
 
@@ -152,18 +155,18 @@ TEST_CASE("an operation may be run on any part of its rows") {
 //                  4 2
 TEST_CASE("the first maximum wins, takes the gradient alone, and a masked gradient counts as zero") {
     const PoolShape s = square(PoolKind::kMax, 2, 1, 2, 2);
-    const float x[] = {1, 4, 4, 2}, dy[] = {3}, off[] = {0};
-    for (const auto& [name, backend] : every_backend(1)) {
-        INFO(name);
-        float y[1], dx[4];
-        uint8_t taps[1];
-        const auto pool = backend->plan_pool(s);
-        pool->forward(backend->main(), 1, x, y, taps);
-        CHECK((y[0] == 4.0F && taps[0] == 1));
-        pool->backward(backend->main(), 1, dy, taps, nullptr, dx);
-        CHECK((dx[0] == 0.0F && dx[1] == 3.0F && dx[2] == 0.0F && dx[3] == 0.0F));
-        pool->backward(backend->main(), 1, dy, taps, off, dx);
-        CHECK((dx[0] == 0.0F && dx[1] == 0.0F && dx[2] == 0.0F && dx[3] == 0.0F));
+    for (const NamedBackend& on : every_backend(1)) {
+        INFO(on.name);
+        const OnDevice x(on, values({1.0F, 4.0F, 4.0F, 2.0F})), dy(on, values({3.0F})), off(on, values({0.0F}));
+        OnDevice<float> y(on, 1), dx(on, 4, -5.0F);
+        OnDevice<uint8_t> taps(on, 1);
+        const auto pool = on->plan_pool(s);
+        pool->forward(on.main(), 1, x.data(), y.data(), taps.data());
+        CHECK((y.fetch()[0] == 4.0F && taps.fetch()[0] == 1));
+        pool->backward(on.main(), 1, dy.data(), taps.data(), nullptr, dx.data());
+        CHECK(same_bytes(dx.fetch(), values({0.0F, 3.0F, 0.0F, 0.0F})));
+        pool->backward(on.main(), 1, dy.data(), taps.data(), off.data(), dx.data());
+        CHECK(same_bytes(dx.fetch(), values({0.0F, 0.0F, 0.0F, 0.0F})));
     }
 }
 
@@ -171,15 +174,15 @@ TEST_CASE("the first maximum wins, takes the gradient alone, and a masked gradie
 // dy = 4, 6, 2 gives 4/1 + 6/2 = 7, 6/2 + 2/2 = 4, 2/2 = 1.
 TEST_CASE("a padded tap is no tap: averages divide by the taps inside the image") {
     PoolShape s{PoolKind::kAverage, {3, 1, 1}, 2, 1, 1, 1, 1, 0, 0, 0};
-    const float x[] = {1, 2, 6}, dy[] = {4, 6, 2};
-    for (const auto& [name, backend] : every_backend(1)) {
-        INFO(name);
-        float y[3], dx[3];
-        const auto pool = backend->plan_pool(s);
-        pool->forward(backend->main(), 1, x, y, nullptr);
-        CHECK((y[0] == 1.0F && y[1] == 1.5F && y[2] == 4.0F));
-        pool->backward(backend->main(), 1, dy, nullptr, nullptr, dx);
-        CHECK((dx[0] == 7.0F && dx[1] == 4.0F && dx[2] == 1.0F));
+    for (const NamedBackend& on : every_backend(1)) {
+        INFO(on.name);
+        const OnDevice x(on, values({1.0F, 2.0F, 6.0F})), dy(on, values({4.0F, 6.0F, 2.0F}));
+        OnDevice<float> y(on, 3), dx(on, 3);
+        const auto pool = on->plan_pool(s);
+        pool->forward(on.main(), 1, x.data(), y.data(), nullptr);
+        CHECK(same_bytes(y.fetch(), values({1.0F, 1.5F, 4.0F})));
+        pool->backward(on.main(), 1, dy.data(), nullptr, nullptr, dx.data());
+        CHECK(same_bytes(dx.fetch(), values({7.0F, 4.0F, 1.0F})));
     }
 }
 

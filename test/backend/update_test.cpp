@@ -1,7 +1,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "backend/cpu/kernels.hpp"
 #include "backend/cpu/reference.hpp"
 #include "kernel_fixture.hpp"
 
@@ -41,9 +40,11 @@ State random_state(Random& random, int64_t n) {
 }
 
 /// One weight through one update; returns w. Slots start as given.
-float update_one(Backend& backend, const UpdateParams& p, float gradient, float w, float slot0 = 0, float slot1 = 0) {
-    backend.update(backend.main(), p, 1, &gradient, &w, &slot0, &slot1);
-    return w;
+float update_one(const NamedBackend& on, const UpdateParams& p, float gradient, float w, float slot0 = 0) {
+    const OnDevice<float> g(on, 1, gradient);
+    OnDevice<float> weight(on, 1, w), first(on, 1, slot0), second(on, 1);
+    on->update(on.main(), p, 1, g.data(), weight.data(), first.data(), second.data());
+    return weight.fetch()[0];
 }
 
 double square_sum_by_definition(int64_t n, const Floats& gradient, const Floats& w, float divisor, float l2,
@@ -78,30 +79,31 @@ TEST_CASE("every optimizer with every option gives the reference's bytes on ever
             const State start = random_state(random, n);
             State expected = start;
             reference::update(p, n, gradient.data(), expected.w.data(), expected.slot0.data(), expected.slot1.data());
-            for (const auto& [name, backend] : backends) {
-                INFO(name << ", n " << n << ", kind " << static_cast<int>(p.kind));
-                State s = start;
-                backend->update(backend->main(), p, n, gradient.data(), s.w.data(), s.slot0.data(), s.slot1.data());
-                REQUIRE(same_bytes(s.w, expected.w));
-                REQUIRE(same_bytes(s.slot0, expected.slot0));
-                REQUIRE(same_bytes(s.slot1, expected.slot1));
+            for (const NamedBackend& on : backends) {
+                INFO(on.name << ", n " << n << ", kind " << static_cast<int>(p.kind));
+                const OnDevice g(on, gradient);
+                OnDevice w(on, start.w), slot0(on, start.slot0), slot1(on, start.slot1);
+                on->update(on.main(), p, n, g.data(), w.data(), slot0.data(), slot1.data());
+                REQUIRE(same_bytes(w.fetch(), expected.w));
+                REQUIRE(same_bytes(slot0.fetch(), expected.slot0));
+                REQUIRE(same_bytes(slot1.fetch(), expected.slot1));
             }
         }
     }
 }
 
 TEST_CASE("sgd has no slots and momentum one: absent slots may be null") {
-    for (const auto& [name, backend] : every_backend(1)) {
-        INFO(name);
+    for (const NamedBackend& on : every_backend(1)) {
+        INFO(on.name);
         UpdateParams p;
         p.lr = 0.5F;
-        float w = 1, v = 0;
-        const float gradient = 1;
-        backend->update(backend->main(), p, 1, &gradient, &w, nullptr, nullptr);
-        CHECK(w == 0.5F);
+        const OnDevice<float> gradient(on, 1, 1.0F);
+        OnDevice<float> w(on, 1, 1.0F), v(on, 1);
+        on->update(on.main(), p, 1, gradient.data(), w.data(), nullptr, nullptr);
+        CHECK(w.fetch()[0] == 0.5F);
         p.kind = OptimizerKind::kMomentum;
-        backend->update(backend->main(), p, 1, &gradient, &w, &v, nullptr);
-        CHECK((w == 0.0F && v == 1.0F));
+        on->update(on.main(), p, 1, gradient.data(), w.data(), v.data(), nullptr);
+        CHECK((w.fetch()[0] == 0.0F && v.fetch()[0] == 1.0F));
     }
 }
 
@@ -120,18 +122,18 @@ TEST_CASE("each optimizer agrees with a step computed by hand") {
     p.momentum = 0.5F;
     p.beta1 = 0.5F, p.one_minus_beta1 = 0.5F, p.beta2 = 0.75F, p.one_minus_beta2 = 0.25F;
     p.correction1 = 0.5F, p.correction2 = 0.25F, p.epsilon = 2.0F, p.decay_factor = 0.5F;
-    for (const auto& [name, backend] : every_backend(1)) {
-        INFO(name);
+    for (const NamedBackend& on : every_backend(1)) {
+        INFO(on.name);
         p.kind = OptimizerKind::kSgd, p.epsilon = 2.0F;
-        CHECK(update_one(*backend, p, 8, 2) == 1.5F);
+        CHECK(update_one(on, p, 8, 2) == 1.5F);
         p.kind = OptimizerKind::kMomentum;
-        CHECK(update_one(*backend, p, 8, 2, 2) == 1.25F);
+        CHECK(update_one(on, p, 8, 2, 2) == 1.25F);
         p.kind = OptimizerKind::kNesterov;
-        CHECK(update_one(*backend, p, 8, 2, 2) == 1.125F);
+        CHECK(update_one(on, p, 8, 2, 2) == 1.125F);
         p.kind = OptimizerKind::kAdam;
-        CHECK(update_one(*backend, p, 8, 2) == 1.875F);
+        CHECK(update_one(on, p, 8, 2) == 1.875F);
         p.kind = OptimizerKind::kAdamW, p.epsilon = 1.5F;
-        CHECK(update_one(*backend, p, 8, 2) == 0.875F);
+        CHECK(update_one(on, p, 8, 2) == 0.875F);
     }
 }
 
@@ -142,19 +144,19 @@ TEST_CASE("the first adam step with lr 0.1 takes a weight of 1 with gradient 1 t
     p.lr = 0.1F, p.beta1 = 0.9F, p.beta2 = 0.999F, p.epsilon = 1e-8F;
     p.one_minus_beta1 = static_cast<float>(1 - 0.9), p.one_minus_beta2 = static_cast<float>(1 - 0.999);
     p.correction1 = static_cast<float>(1 - 0.9), p.correction2 = static_cast<float>(1 - 0.999);
-    for (const auto& [name, backend] : every_backend(1)) {
-        INFO(name);
-        CHECK(update_one(*backend, p, 1, 1) == 0.9F);
+    for (const NamedBackend& on : every_backend(1)) {
+        INFO(on.name);
+        CHECK(update_one(on, p, 1, 1) == 0.9F);
     }
 }
 
 // g = (6, 8) / 2 = (3, 4): 9 + 16. With l2 = 1 and w = (1, -4): g = (4, 0): 16.
 TEST_CASE("the square sum is that of the divided gradient with l2") {
-    const float gradient[] = {6, 8}, w[] = {1, -4};
-    for (const auto& [name, backend] : every_backend(1)) {
-        INFO(name);
-        CHECK(backend->square_sum(backend->main(), 2, gradient, w, 2, 0) == 25.0);
-        CHECK(backend->square_sum(backend->main(), 2, gradient, w, 2, 1) == 16.0);
+    for (const NamedBackend& on : every_backend(1)) {
+        INFO(on.name);
+        const OnDevice gradient(on, values({6.0F, 8.0F})), w(on, values({1.0F, -4.0F}));
+        CHECK(on->square_sum(on.main(), 2, gradient.data(), w.data(), 2, 0) == 25.0);
+        CHECK(on->square_sum(on.main(), 2, gradient.data(), w.data(), 2, 1) == 16.0);
     }
 }
 
@@ -168,22 +170,12 @@ TEST_CASE("the square sum has one order: blocks of 4096 with 16 chains, on every
         const Floats gradient(random, n), w(random, n);
         const float divisor = random.in(0, 1) == 0 ? 1.0F : 96.0F, l2 = random.in(0, 1) == 0 ? 0.0F : 0.01F;
         const double expected = square_sum_by_definition(n, gradient, w, divisor, l2, 16);
-        for (const auto& [name, backend] : backends) {
-            INFO(name << ", n " << n);
-            REQUIRE(backend->square_sum(backend->main(), n, gradient.data(), w.data(), divisor, l2) == expected);
+        for (const NamedBackend& on : backends) {
+            INFO(on.name << ", n " << n);
+            const OnDevice g(on, gradient), weights(on, w);
+            REQUIRE(on->square_sum(on.main(), n, g.data(), weights.data(), divisor, l2) == expected);
         }
     }
-}
-
-TEST_CASE("the square sum of more blocks than the scratch holds at once goes on in order") {
-    Random random;
-    const int64_t n = 4096 * 4096 + 70000;
-    Floats gradient(n);
-    for (int64_t i = 0; i < n; ++i) gradient[i] = static_cast<float>(random.engine()() >> 8) * 1e-5F;
-    const auto one = make_cpu_backend({Isa::kAuto, 1}), two = make_cpu_backend({Isa::kAuto, 2});
-    const double expected = one->square_sum(one->main(), n, gradient.data(), gradient.data(), 3, 0);
-    CHECK(two->square_sum(two->main(), n, gradient.data(), gradient.data(), 3, 0) == expected);
-    CHECK(square_sum_by_definition(n, gradient, gradient, 3, 0, 16) == expected);
 }
 
 TEST_CASE("twins: a square sum of 8 chains, and a product where a quotient is meant, are other bytes") {
