@@ -31,7 +31,7 @@ struct CudaOptions {
 /// fingerprint. Whoever fills CudaOptions looks them up.
 inline constexpr std::array<const char*, 5> kVendorVariables{"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION",
                                                              "CUBLAS_EMULATION_STRATEGY", "CUBLAS_WORKSPACE_CONFIG",
-                                                             "CUDNN_CONV_WSCAP_DBG"};
+                                                             "CUBLASLT_HEURISTICS_LUT_FILE"};
 
 class Vendor;  // handles and scratch of cuBLAS and cuDNN, a set for each stream: cuda/backend/vendor.hpp
 
