@@ -1,21 +1,15 @@
-// exp and log. The fp32 pair is the definition that the vector kernels repeat (sequence of operations:
-// fixed_math_constants.hpp). In fp64 plain Taylor coefficients do, which anyone can check; the series are cut where the
-// next term is below 2^-56 of the result.
+// exp and log. The fp32 pair stands in fixed_float.hpp, where a GPU's kernels find it too. In fp64 plain Taylor
+// coefficients do, which anyone can check; the series are cut where the next term is below 2^-56 of the result.
 #include "core/fixed_math.hpp"
 
-#include <bit>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 
 #include "core/fixed_exp.hpp"
-#include "core/fixed_math_constants.hpp"
+#include "core/fixed_float.hpp"
 
 namespace lockstep {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // log(1+f) with s = f / (2+f), z = s^2: 2 atanh(s) = 2s + s z (kAtanh[0] + kAtanh[1] z + ...), kAtanh[i] = 2 / (2i+3).
 // |s| <= 0.1716, so the first term left out is below 2^-60.
@@ -25,42 +19,11 @@ constexpr double kAtanh[] = {2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,  2.0 / 11, 2
 }  // namespace
 
 float exp_fixed(float x) {
-    using namespace fixed;
-    const float t = std::fma(x, kLog2E, kRoundMagic);
-    const float n = t - kRoundMagic;
-    float r = std::fma(n, -kLn2Hi, x);
-    r = std::fma(n, -kLn2Lo, r);
-    float p = kExp[4];
-    for (int i = 3; i >= 0; --i) p = std::fma(p, r, kExp[i]);
-    p = std::fma(p, r, 1.0f);
-    p = std::fma(p, r, 1.0f);
-    const float scale = std::bit_cast<float>((std::bit_cast<uint32_t>(t) << 23) + kOneBits);
-    float y = p * scale;
-    if (x < kExpLowest) y = 0.0f;
-    if (x > kExpHighest) y = kInfinity;
-    return y;
+    return fixed::exp_float(x);
 }
 
 float log_fixed(float x) {
-    using namespace fixed;
-    const uint32_t bits = std::bit_cast<uint32_t>(x);
-    const int32_t k = static_cast<int32_t>(bits - kSqrtHalfBits) >> 23;
-    const float m = std::bit_cast<float>(bits - (static_cast<uint32_t>(k) << 23));
-    const float e = static_cast<float>(k);
-    const float f = m - 1.0f;
-    const float z = f * f;
-    float p = kLog[8];
-    for (int i = 7; i >= 0; --i) p = std::fma(p, f, kLog[i]);
-    p = p * f;
-    float y = p * z;
-    y = std::fma(e, kLn2Lo, y);
-    y = std::fma(z, -0.5f, y);
-    y = f + y;
-    y = std::fma(e, kLn2Hi, y);
-    if (x < kSmallestNormal) y = -kInfinity;
-    if (x < 0.0f) y = kNan;
-    if (!(x < kInfinity)) y = x;
-    return y;
+    return fixed::log_float(x);
 }
 
 double exp_fixed(double x) {

@@ -1,6 +1,6 @@
-// Constants of the fp32 functions exp and log, which exist twice: as one scalar definition (fixed_math.cpp) and lane by
-// lane in the vector kernels. Both follow the sequences below to the letter; each line is one IEEE operation, rounded
-// to nearest, so that any instruction set gives the same bits.
+// Constants of the fp32 functions exp and log, which exist twice: as one scalar definition (fixed_float.hpp, of host
+// and GPU) and lane by lane in the vector kernels. Both follow the sequences below to the letter; each line is one IEEE
+// operation, rounded to nearest, so that any instruction set gives the same bits.
 //
 // exp(x):
 //     t = fma(x, kLog2E, kRoundMagic)            // the low bits of t hold n = round(x / ln 2), ties to even

@@ -1,14 +1,9 @@
 #include "core/philox.hpp"
 
+#include "core/philox_rounds.hpp"
+
 namespace lockstep {
 namespace {
-
-// The multipliers and Weyl increments of the paper (table 2 and section 4.3).
-constexpr uint32_t kMultiplier0 = 0xD2511F53;
-constexpr uint32_t kMultiplier1 = 0xCD9E8D57;
-constexpr uint32_t kWeyl0 = 0x9E3779B9;
-constexpr uint32_t kWeyl1 = 0xBB67AE85;
-constexpr int kRounds = 10;
 
 uint32_t low(uint64_t value) {
     return static_cast<uint32_t>(value);
@@ -19,15 +14,10 @@ uint32_t high(uint64_t value) {
 
 }  // namespace
 
-PhiloxCounter philox4x32(PhiloxCounter c, PhiloxKey key) {
-    for (int round = 0; round < kRounds; ++round) {
-        const uint64_t product0 = uint64_t{kMultiplier0} * c[0];
-        const uint64_t product1 = uint64_t{kMultiplier1} * c[2];
-        c = {high(product1) ^ c[1] ^ key[0], low(product1), high(product0) ^ c[3] ^ key[1], low(product0)};
-        key[0] += kWeyl0;
-        key[1] += kWeyl1;
-    }
-    return c;
+PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
+    uint32_t words[4] = {counter[0], counter[1], counter[2], counter[3]};
+    philox_rounds(words, key[0], key[1]);
+    return {words[0], words[1], words[2], words[3]};
 }
 
 RandomStream::RandomStream(uint64_t seed, Purpose purpose, uint64_t stream, uint32_t epoch) {
