@@ -4,7 +4,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -62,6 +61,7 @@ struct Range {
     const void* pointer = nullptr;
     std::size_t bytes = 0;
     bool write = false;
+    std::size_t alignment = 1;
 };
 
 /// The memory behind an argument of launch(); fails on any fault of the range.
@@ -71,7 +71,7 @@ void refuse_addresses_in(const void* object, std::size_t bytes);
 
 template <class T, AccessMode kMode>
 Range range_of(const Access<T, kMode>& argument) {
-    return {argument.pointer, argument.count * sizeof(T), kMode != AccessMode::kRead};
+    return {argument.pointer, argument.count * sizeof(T), kMode != AccessMode::kRead, alignof(T)};
 }
 template <class T>
 Range range_of(const T&) {

@@ -1,0 +1,40 @@
+// Stacks on which threads of a block wait for each other, all within one executor thread. A switch is a dozen
+// instructions on x86-64, setjmp and longjmp elsewhere, and swapcontext with the sanitizer's calls in builds with
+// AddressSanitizer.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace lockstep::emulation {
+
+class Fiber {
+  public:
+    /// The fiber of the calling thread's own stack: what switches back when the fibers are done.
+    Fiber();
+    /// A fiber that runs `entry`, which never returns, on a stack of its own.
+    explicit Fiber(void (*entry)(), std::size_t number);
+    ~Fiber();
+    Fiber(const Fiber&) = delete;
+    Fiber& operator=(const Fiber&) = delete;
+
+    /// Forgets where the fiber stood; its next switch starts `entry` anew.
+    void restart();
+
+    struct State;
+    State& state() { return *state_; }
+
+  private:
+    std::unique_ptr<State> state_;
+};
+
+/// Leaves `from`, the running fiber, for `to`; returns when somebody switches to `from`.
+void switch_fiber(Fiber& from, Fiber& to);
+
+/// The first thing that every entry calls.
+void fiber_begins();
+
+/// Whether an address lies in the inaccessible page below a fiber's stack.
+bool in_stack_guard(const void* address);
+
+}  // namespace lockstep::emulation

@@ -1,0 +1,101 @@
+// The emulated machine: its devices, each with one executor thread that runs the streams, and the handles of streams
+// and events. The host is one party in the happens-before order: what one of its threads has waited for is known to
+// all, since the emulation does not see how they speak to each other.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test/emulation/kernel_call.hpp"
+#include "test/emulation/runtime.hpp"
+#include "test/emulation/stream.hpp"
+
+namespace lockstep::emulation {
+
+/// A sticky error that was recorded and printed before and is now met again.
+struct KnownFault : Fault {
+    explicit KnownFault(const Fault& fault) : Fault(fault) {}
+};
+
+class Machine {
+  public:
+    static Machine& get();
+
+    // Handles. A handle that does not exist (any more) fails, and so does the default stream.
+    cudaStream_t create_stream(int device);
+    void destroy_stream(cudaStream_t stream);
+    cudaEvent_t create_event(int device, bool timed);
+    void destroy_event(cudaEvent_t event);
+    int device_of(cudaStream_t stream);
+
+    // Work.
+    void access(cudaStream_t stream, const void* pointer, std::size_t bytes, bool write, const std::string& what);
+    void push(cudaStream_t stream, const std::string& what, std::function<bool()> poll);
+    void record(cudaEvent_t event, cudaStream_t stream);
+    void wait(cudaStream_t stream, cudaEvent_t event);
+    void push_kernel(const LaunchSpec& spec, const std::string& what, std::vector<Range> ranges,
+                     std::shared_ptr<KernelCall> kernel);
+
+    // Waiting. Queries also make lazy streams go on, one piece of work at a time, as a device would meanwhile.
+    void synchronize(cudaStream_t stream);
+    void synchronize(cudaEvent_t event);
+    void synchronize_device(int device);
+    bool query(cudaStream_t stream);
+    bool query(cudaEvent_t event);
+    /// Milliseconds; empty unless both were recorded, completed and timed.
+    std::optional<float> elapsed(cudaEvent_t start, cudaEvent_t end);
+
+    // Errors and limits.
+    std::optional<Fault> sticky(int device);
+    void make_sticky(int device, const Fault& fault);
+    void reset(int device);
+    void allow_shared(int device, const void* kernel, std::size_t bytes);
+    std::size_t shared_allowed(int device, const void* kernel);
+
+  private:
+    struct Device;
+    using Lock = std::unique_lock<std::mutex>;
+
+    Machine() = default;
+    Device& device(int index);
+    std::shared_ptr<Stream> find(cudaStream_t stream);
+    std::shared_ptr<Event> find(cudaEvent_t event);
+    std::size_t take_slot();
+    void retire(Stream& stream);
+    void enqueue(Stream& stream, Task task);
+    void drain(Lock& lock, Stream& stream, std::uint64_t until);
+    void want(Stream& stream, std::uint64_t until);
+    void join_host(const VectorClock& clock);
+
+    // The executor of a device (executor.cpp).
+    enum class Step { kNothing, kPolled, kMoved };
+    void run_device(Device& device);
+    Step step(Lock& lock, Device& device);
+    Step run_front(Lock& lock, Device& device, Stream& stream);
+    void finish_front(Device& device, Stream& stream);
+    void rest(Lock& lock, Device& device, Step last);
+    void fault(Device& device, const Fault& fault);
+
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Device>> devices_;
+    std::map<cudaStream_t, std::shared_ptr<Stream>> streams_;
+    std::map<cudaEvent_t, std::shared_ptr<Event>> events_;
+    VectorClock host_;
+    // Slots of streams that are gone, with the number of their last work. One is used again when the host is known to
+    // come after that work: until then it must not be taken for another stream's.
+    std::vector<std::pair<std::size_t, std::uint64_t>> retired_;
+    std::size_t slots_ = 0;
+    std::deque<std::shared_ptr<void>> graveyard_;  // keeps the addresses of recent dead handles from being used again
+};
+
+}  // namespace lockstep::emulation
