@@ -49,6 +49,9 @@ class Communicator {
     virtual void barrier() = 0;
     virtual void broadcast(int root, std::vector<std::byte>& bytes) = 0;  // resized on the others
     virtual std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> bytes) = 0;  // one per rank
+    /// Waits, as wait() does, until all that was sent and received is done, where test() of a request tells only that
+    /// it stands in the device's queue, in the order of its other work.
+    virtual void settle() {}
     /// fp32 sum in the order of the transport: `reduce.algorithm = "native"` alone uses it.
     virtual void all_reduce_native(std::span<float> values) = 0;
     /// Ends the whole world at once, every rank with this exit code. Does not return.

@@ -51,6 +51,19 @@ class Checker {
         }
     }
 
+    // A GPU asked for with "auto" may still not be there: that is found where the device is chosen.
+    void check_device() {
+        const Config::Device& device = config_.device;
+        if (device.arithmetic == "vendor" && device.backend == "cpu") {
+            add("device.arithmetic", "device.arithmetic = \"vendor\" needs a GPU, and device.backend is \"cpu\"");
+        }
+        if (device.precision != "fp32" && device.arithmetic != "vendor") {
+            add("device.precision", fmt::format("device.precision = \"{}\" needs device.arithmetic = \"vendor\"; "
+                                                "\"{}\" computes in fp32",
+                                                device.precision, device.arithmetic));
+        }
+    }
+
     std::vector<std::string> faults() && { return std::move(faults_); }
 
   private:
@@ -93,6 +106,7 @@ std::vector<std::string> check_rules(const Config& config, const Origins& origin
     Checker checker(config, origins, broken);
     checker.check_length();
     checker.check_data();
+    checker.check_device();
     checker.check_built();
     return std::move(checker).faults();
 }

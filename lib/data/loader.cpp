@@ -11,6 +11,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <numeric>
 #include <optional>
 #include <system_error>
@@ -37,14 +38,35 @@ int buffer_count(const LoaderOptions& options) {
     return options.threads == 0 ? 1 : options.depth + 1;
 }
 
+std::shared_ptr<std::byte> memory_for(const LoaderOptions& options, size_t bytes) {
+    if (options.memory) return options.memory(bytes);
+    const auto free = [](std::byte* memory) { ::operator delete (memory, std::align_val_t{kAlignment}); };
+    std::shared_ptr<std::byte> memory(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment})),
+                                      free);
+    std::fill_n(memory.get(), bytes, std::byte{0});
+    return memory;
+}
+
+// `count` values in memory that the caller of the loader may choose.
+template <class T>
+class Values {
+  public:
+    Values(const LoaderOptions& options, int64_t count)
+        : memory_(memory_for(options, static_cast<size_t>(std::max<int64_t>(count, 1)) * sizeof(T))) {}
+    T* data() const { return reinterpret_cast<T*>(memory_.get()); }
+    T& operator[](size_t i) const { return data()[i]; }
+
+  private:
+    std::shared_ptr<std::byte> memory_;
+};
+
 // One buffer of the ring with what it stands for.
 struct Slot {
     Batch batch;
     int64_t number = -1;  // of the batch it holds or is being filled with, from 0
-    std::vector<float> pixel_storage;
-    float* pixels = nullptr;
-    std::vector<int32_t> labels;
-    std::vector<int64_t> positions;
+    Values<float> pixels;
+    Values<int32_t> labels;
+    Values<int64_t> positions;
     std::vector<int64_t> indices;
     std::optional<EpochOrder> order;  // of batch.at.epoch
     int chunks_left = 0;              // being filled while > 0
@@ -53,19 +75,15 @@ struct Slot {
 
     static int64_t bytes(int64_t rows, int64_t elements, int shards) {
         constexpr auto kEachRow = static_cast<int64_t>(sizeof(int32_t) + 2 * sizeof(int64_t));
-        return rows * (elements * static_cast<int64_t>(sizeof(float)) + kEachRow) + static_cast<int64_t>(kAlignment) +
+        return rows * (elements * static_cast<int64_t>(sizeof(float)) + kEachRow) +
                shards * static_cast<int64_t>(sizeof(int64_t));
     }
-    Slot(int64_t rows, int64_t elements, int shards)
-        : pixel_storage(static_cast<size_t>(rows * elements) + kAlignment / sizeof(float)),
-          labels(static_cast<size_t>(rows)),
-          positions(static_cast<size_t>(rows)),
+    Slot(const LoaderOptions& options, int64_t rows, int64_t elements, int shards)
+        : pixels(options, rows * elements),
+          labels(options, rows),
+          positions(options, rows),
           indices(static_cast<size_t>(rows)) {
-        void* start = pixel_storage.data();
-        size_t room = pixel_storage.size() * sizeof(float);
-        pixels = static_cast<float*>(
-            std::align(kAlignment, static_cast<size_t>(rows * elements) * sizeof(float), start, room));
-        batch.pixels = pixels;
+        batch.pixels = pixels.data();
         batch.labels = labels.data();
         batch.positions = positions.data();
         batch.indices = indices.data();
@@ -128,7 +146,7 @@ Loader::State::State(const Dataset& data_, const ShardPlan& plan_, const LoaderO
     const int64_t rows = most_local_rows(plan, options.local);
     if (rows > INT32_MAX) fail(ErrorKind::kUsage, "{} samples of a batch on one rank: at most {} fit", rows, INT32_MAX);
     for (int i = 0; i < buffer_count(options); ++i)
-        ring.push_back(std::make_unique<Slot>(rows, elements, plan.shards()));
+        ring.push_back(std::make_unique<Slot>(options, rows, elements, plan.shards()));
 }
 
 // Apart from the constructor, so that threads already running are stopped and joined if one cannot start.
@@ -179,7 +197,7 @@ void Loader::State::read_rows(Slot& slot, IndexRange rows) const {
             const size_t at = static_cast<size_t>(row + i);
             slot.positions[at] = range.first + i;
             slot.indices[at] = slot.order->index(range.first + i);
-            const std::span<float> pixels(slot.pixels + static_cast<int64_t>(at) * elements,
+            const std::span<float> pixels(slot.pixels.data() + static_cast<int64_t>(at) * elements,
                                           static_cast<size_t>(elements));
             slot.labels[at] = data.read(slot.indices[at], pixels);
         }
@@ -257,6 +275,15 @@ const Batch& Loader::next(FunctionRef<void()> waiting) {
     if (slot.failure) std::rethrow_exception(slot.failure);
     ++state.given;
     return slot.batch;
+}
+
+const Batch* Loader::ahead() {
+    State& state = *state_;
+    const std::lock_guard lock(state.mutex);
+    if (state.readers.empty() || state.given == state.total) return nullptr;
+    const Slot& slot = state.slot_of(state.given);
+    const bool there = slot.number == state.given && slot.chunks_left == 0 && !slot.failure;
+    return there ? &slot.batch : nullptr;
 }
 
 int64_t loader_bytes(const ShardPlan& plan, const LoaderOptions& options, int64_t elements) {

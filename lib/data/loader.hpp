@@ -2,7 +2,9 @@
 // (seed, epoch, position) alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -36,6 +38,9 @@ struct LoaderOptions {
     int64_t last_update = 0;   // the run's last
     int depth = 3;             // batches read ahead
     int threads = 1;           // 0 = read in next(), for tests
+    /// Where pixels, labels and positions are put: so many bytes, 64-byte aligned. Empty = ordinary memory; what copies
+    /// them to a device wants memory that it can copy from by itself.
+    std::function<std::shared_ptr<std::byte>(std::size_t)> memory = {};
 };
 
 class Loader {
@@ -46,6 +51,9 @@ class Loader {
     /// what a reader threw. Calling it past last_update is an error of the caller. `waiting` is called once, and then
     /// every 100 ms for as long as the readers are not there yet.
     const Batch& next(FunctionRef<void()> waiting = [] {});
+    /// The batch that next() will give, if it is there already, else null. It stays as it is until the call after that
+    /// one.
+    const Batch* ahead();
 
   private:
     struct State;

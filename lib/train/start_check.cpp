@@ -33,6 +33,7 @@ void take_shared_keys(Config& config, const Config& first) {
     config.log.dir = own_folder;
     config.reduce.bucket_kib = first.reduce.bucket_kib;
     config.reduce.small_kib = first.reduce.small_kib;
+    config.device.transport = first.device.transport;
 }
 
 }  // namespace

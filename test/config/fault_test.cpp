@@ -103,18 +103,26 @@ TEST_CASE("an unknown choice lists the choices, a known one whose feature is mis
         {"[checkpoint]\nbest = \"accuracy\"",
          "1.toml:4:1: checkpoint.best = \"accuracy\" is not built yet; it can be \"\""},
         {"[model]\nweights = \"/w\"", "1.toml:4:1: model.weights = \"/w\" is not built yet; it can be \"\""},
-        {"[device]\nbackend = \"cuda\"", "1.toml:4:1: device.backend = \"cuda\" is not built yet; it can be auto, cpu"},
-        {"[device]\narithmetic = \"vendor\"",
-         "1.toml:4:1: device.arithmetic = \"vendor\" is not built yet; it can be defined"},
-        {"[device]\nprecision = \"tf32\"", "1.toml:4:1: device.precision = \"tf32\" is not built yet; it can be fp32"},
     });
 }
 
 TEST_CASE("what is not built yet may be overridden, and is legal at its default") {
-    CHECK(faults({{kLeast + "device.backend = \"cuda\"\nbatch.micro = 0\ncheck.trace = \"off\""},
-                  {},
-                  {"device.backend=cpu"}})
-              .empty());
+    CHECK(
+        faults(
+            {{kLeast + "model.flavor = \"tf\"\nbatch.micro = 0\ncheck.trace = \"off\""}, {}, {"model.flavor=lockstep"}})
+            .empty());
+}
+
+TEST_CASE("vendor arithmetic needs a GPU, and a precision below fp32 vendor arithmetic") {
+    check({
+        {"[device]\nbackend = \"cpu\"\narithmetic = \"vendor\"",
+         "1.toml:5:1: device.arithmetic = \"vendor\" needs a GPU, and device.backend is \"cpu\""},
+        {"[device]\nbackend = \"cuda\"\nprecision = \"tf32\"",
+         "1.toml:5:1: device.precision = \"tf32\" needs device.arithmetic = \"vendor\"; \"defined\" computes in fp32"},
+    });
+    CHECK(faults({{kLeast + "device = { arithmetic = \"vendor\", precision = \"fp16\" }"}}).empty());
+    CHECK(
+        faults({{kLeast + "device = { backend = \"cuda\", arithmetic = \"vendor\", precision = \"bf16\" }"}}).empty());
 }
 
 TEST_CASE("neither or both of epochs and steps is refused") {

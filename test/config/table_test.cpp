@@ -92,7 +92,9 @@ TEST_CASE(
                             key.name == "batch.micro" || key.name == "reduce.bucket_kib" ||
                             key.name == "reduce.small_kib";
         const bool path = key.name == "data.train" || key.name == "data.test" || key.name == "model.weights";
-        const bool own = no_bit && (section_of(key) == "device" || key.name == "log.dir" || key.name == "batch.micro");
+        // Both ends of a message must go the same way.
+        const bool own = no_bit && key.name != "device.transport" &&
+                         (section_of(key) == "device" || key.name == "log.dir" || key.name == "batch.micro");
         CHECK(key.effect == (path     ? KeyEffect::kPath
                              : own    ? KeyEffect::kPerRank
                              : no_bit ? KeyEffect::kShared

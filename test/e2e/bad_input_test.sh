@@ -98,11 +98,15 @@ refused 2 "optimizer.lr must be finite in fp32 (at most 3.4028235e+38), got 1e39
 refused 2 "schedule.factor = 1e+30: the learning rate of step 18 would be 5e+178, which fp32 cannot hold" -- \
     train -c small.toml --out no --set schedule.name=step --set schedule.factor=1e30 --set schedule.every_epochs=0.3
 # What is not built, or never will be on CPUs, is refused rather than ignored.
-for setting in device.backend=cuda device.arithmetic=vendor device.precision=bf16 batch.micro=4 model.name=resnet20 optimizer.name=lars \
+for setting in batch.micro=4 model.name=resnet20 optimizer.name=lars \
     schedule.name=poly data.format=csv data.validation=0.1 checkpoint.best=accuracy; do
     refused_as 0 2 "not built yet" -- train -c small.toml --out no --set "$setting"
 done
-refused_as 3 2 "--set device.backend=cuda: device.backend = \"cuda\" is not built yet" -- train -c small.toml --out no --set device.backend=cuda
+refused_as 3 2 "--set model.flavor=tf: model.flavor = \"tf\" is not built yet" -- train -c small.toml --out no --set model.flavor=tf
+refused 2 "--set device.precision=bf16: device.precision = \"bf16\" needs device.arithmetic = \"vendor\"" -- train -c small.toml --out no \
+    --set device.precision=bf16
+refused 2 "device.arithmetic = \"vendor\" needs a GPU, and device.backend is \"cpu\"" -- train -c small.toml --out no \
+    --set device.arithmetic=vendor --set device.backend=cpu
 run launch -np 1 "$lockstep" train -c small.toml --out no : -np 2 env LOCKSTEP_BATCH_SIZE=0 "$lockstep" train -c small.toml --out no
 expect_exit 2
 [[ $(lockstep_said) == "lockstep: rank 1 on $(uname -n): LOCKSTEP_BATCH_SIZE: batch.size must be at least 1, got 0" ]] || fail "rank 1 is not named"
