@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "backend/cpu/pool_plan.hpp"
 #include "backend/cpu/reference.hpp"
+#include "backend/pool_windows.hpp"
 #include "core/error.hpp"
 #include "kernel_fixture.hpp"
 

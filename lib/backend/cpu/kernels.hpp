@@ -8,14 +8,12 @@
 #include <cstdint>
 #include <span>
 
+#include "backend/arithmetic.hpp"
 #include "backend/backend.hpp"
 #include "backend/cpu/cpu_backend.hpp"
-#include "core/philox.hpp"
+#include "backend/dropout_mask.hpp"
 
 namespace lockstep {
-
-/// Values on the stack of a fold program: at most log2 of the shards, and one more.
-inline constexpr int kMaxFoldStack = 40;
 
 struct ElementwiseKernels {
     void (*relu)(int64_t n, const float* x, float* y);
@@ -50,20 +48,11 @@ struct SoftmaxKernels {
 };
 const SoftmaxKernels& softmax_kernels(Isa isa);
 
-/// A DropoutKey made ready: an element is kept where its random bits are >= threshold.
-struct DropoutMask {
-    PhiloxKey key;
-    uint32_t threshold;  // floor(p * 2^32)
-    float scale;         // 1 / (1 - p), computed in fp64 and rounded once
-};
 struct DropoutKernels {
     /// Elements [first, first + count) of one row; x and y point at element `first`, a multiple of 4.
     void (*row)(const DropoutMask& mask, int64_t position, int64_t first, int64_t count, const float* x, float* y);
 };
 const DropoutKernels& dropout_kernels(Isa isa);
-
-/// Elements of a tensor whose squares are summed in one block (16 fp64 chains).
-inline constexpr int64_t kSquareBlock = 4096;
 
 struct UpdateKernels {
     /// The slice starts at a block border of its tensor; sums[i] is the sum of its i-th block.
