@@ -14,6 +14,9 @@ namespace lockstep {
 struct DeviceChoice {
     std::unique_ptr<Backend> backend;
     int threads = 1;
+    /// What carries sums between ranks where they lie on a device; null: the job's own communicator does. It ends
+    /// before the backend whose memory it works on.
+    std::unique_ptr<Communicator> exchange;
 };
 
 /// device.isa.
@@ -22,8 +25,9 @@ Isa isa_of(const std::string& name);
 /// Threads of this rank with device.threads = 0. Collective.
 int fair_threads(Communicator& comm);
 
-/// device.threads = 0: the CPUs of this rank's affinity mask, shared fairly with the ranks of this host that have the
-/// same mask. Collective.
-DeviceChoice choose_device(Communicator& comm, const Config& config);
+/// The backend of this rank, a GPU or the CPU, and what carries sums between the ranks. device.threads = 0: the CPUs of
+/// this rank's affinity mask, shared fairly with the ranks of this host that have the same mask. `warns`: says so where
+/// two ranks share a GPU. What hinders a rank is thrown on all; kUsage where there is no GPU to use. Collective.
+DeviceChoice choose_device(Communicator& comm, const Config& config, bool warns = true);
 
 }  // namespace lockstep

@@ -30,10 +30,11 @@ WorldRank::WorldRank(Communicator& comm, const WorldTask& task, const WorldCast&
                      const std::optional<Fault>& fault)
     : config_(config_of(task, cast)),
       shards_(shards_of_rank(task.plan.shards.shards(), comm.rank(), comm.size())),
-      device_(choose_device(comm, config_)),
+      device_(choose_device(comm, config_, false)),
       indices_(static_cast<std::size_t>(shards_.size())) {
     agree(comm, [&] {
-        engine_.emplace(comm, *device_.backend, config_, task.plan, task.data, options_);
+        engine_.emplace(comm, *device_.backend, config_, task.plan, task.data, options_,
+                        device_.exchange.get());
         hasher_.emplace(engine_->network().parameters(), *device_.backend);
         if (fault) {
             fault_.emplace(*fault, comm.rank(), engine_->network().parameters(), *device_.backend);
