@@ -38,7 +38,8 @@ class Vendor;  // handles and scratch of cuBLAS and cuDNN, a set for each stream
 /// A CUDA stream of the device, never the default one.
 class CudaStream final : public Stream {
   public:
-    explicit CudaStream(int index);
+    /// `urgent`: its kernels go before those of other streams.
+    explicit CudaStream(int index, bool urgent = false);
     ~CudaStream() override;
     CudaStream(const CudaStream&) = delete;
     CudaStream& operator=(const CudaStream&) = delete;
@@ -76,10 +77,12 @@ class CudaContext {
     explicit CudaContext(const CudaOptions& options);
     ~CudaContext();
 
+    /// Makes the device current on the calling thread; any other thread that uses the backend begins with it.
+    void make_current() const;
     const CudaOptions& options() const { return options_; }
     const cudaDeviceProp& properties() const { return properties_; }
 
-    /// Stream 0 … streams()-1 take shards; main() is number 0 too, a stream of its own.
+    /// Stream 0 … streams()-1 take shards; main() and communication() are number 0 too, streams of their own.
     CudaStream& main() { return *main_; }
     CudaStream& communication() { return *communication_; }
     int streams() const { return static_cast<int>(shards_.size()); }

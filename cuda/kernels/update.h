@@ -1,0 +1,16 @@
+// The fused update of one tensor on a GPU: one pass over gradient, weights and slots.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "backend/backend.hpp"
+
+namespace lockstep {
+
+/// Formulas: backend/cpu/reference.hpp. Slots that the optimizer does not have may be null.
+void launch_update(const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0, float* slot1,
+                   cudaStream_t stream);
+
+}  // namespace lockstep
