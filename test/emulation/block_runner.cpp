@@ -28,7 +28,6 @@ void BlockRunner::run(const LaunchSpec& spec, KernelCall& kernel, std::size_t sh
             idle_.push_back(fiber.get());
         }
         fault_.reset();
-        ready_count_ = 0;
     }
     torn_ = true;
     current = this;
@@ -41,6 +40,7 @@ void BlockRunner::run(const LaunchSpec& spec, KernelCall& kernel, std::size_t sh
     order_threads(number);
     holder_.resize(count_);
     ready_.resize(count_);
+    ready_first_ = ready_count_ = 0;
     warps_.assign((count_ + 31) / 32, Warp{});
     position.block_dim = {b.x, b.y, b.z};
     position.grid_dim = {g.x, g.y, g.z};

@@ -21,7 +21,7 @@
 namespace lockstep::emulation {
 namespace {
 
-constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE};
+constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 std::array<struct sigaction, kSignals.size()> previous;
 
 struct Trap {
@@ -41,11 +41,12 @@ void on_fault(int signal, siginfo_t* info, void*) {
         trap.address = info->si_addr;
         _longjmp(*trap.recovery, 1);
     }
-    if (signal != SIGFPE && device_memory().contains(info->si_addr)) {
+    const bool memory = signal == SIGSEGV || signal == SIGBUS;
+    if (memory && device_memory().contains(info->si_addr)) {
         write_line("emulated CUDA: host code used a device pointer as if it were host memory\n");
-    } else if (signal != SIGFPE && pinned_memory().contains(info->si_addr)) {
+    } else if (memory && pinned_memory().contains(info->si_addr)) {
         write_line("emulated CUDA: host code ran past pinned memory or used it after it was freed\n");
-    } else if (trap.recovery != nullptr) {
+    } else if (memory && trap.recovery != nullptr) {
         write_line("emulated CUDA: a kernel ran past its memory\n");
     }
     // Whoever was there before (the sanitizer, the test runner, the default) reports the rest: the instruction faults
@@ -57,14 +58,14 @@ void on_fault(int signal, siginfo_t* info, void*) {
 
 std::string describe(int signal, const void* address) {
     if (signal == SIGFPE) return "a kernel divides an integer by zero";
+    if (signal == SIGILL) return "a kernel uses a misaligned address";
     if (in_stack_guard(address)) return "a kernel needs more stack than a thread has";
     for (MemorySpace* space : {&device_memory(), &pinned_memory()}) {
         if (std::string text = space->describe_fault(address); !text.empty()) return "a kernel faults: " + text;
     }
     if (device_memory().contains(address))
         return "a kernel follows a device pointer that was not given by in, out or inout";
-    return fmt::format("a kernel faults at {}: a wild pointer, past its shared memory, or a misaligned vector",
-                       address);
+    return fmt::format("a kernel faults at {}: a wild pointer, or past its shared memory", address);
 }
 
 }  // namespace
@@ -106,7 +107,8 @@ void run_trapped(const std::function<void()>& work) {
         return;
     }
     trap.recovery = nullptr;
-    fail(cudaErrorIllegalAddress, describe(trap.signal, trap.address));
+    fail(trap.signal == SIGILL ? cudaErrorMisalignedAddress : cudaErrorIllegalAddress,
+         describe(trap.signal, trap.address));
 }
 
 }  // namespace lockstep::emulation

@@ -129,7 +129,7 @@ lockstep_emulation_switch_stack:
 void Fiber::restart() {
     // Six registers, the entry as return address, and a null return address of the entry; at the entry the stack is
     // eight bytes off a multiple of 16, as after a call.
-    auto* top = reinterpret_cast<std::uintptr_t*>(state_->stack + state_->bytes) - 2;
+    auto* top = reinterpret_cast<std::uintptr_t*>(state_->stack + state_->bytes) - 1;
     top[0] = 0;
     *--top = reinterpret_cast<std::uintptr_t>(state_->entry);
     for (int i = 0; i < 6; ++i) *--top = 0;

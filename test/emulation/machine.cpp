@@ -322,6 +322,7 @@ void Machine::reset(int index) {
     std::erase_if(events_, [&](const auto& e) { return e.second->device == index; });
     d.log.clear();
     d.shared_opt_in.clear();
+    d.launches = 0;
     d.sticky.reset();
     lock.unlock();
     device_memory().release_all(index);

@@ -17,8 +17,8 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kAlign = 256;  // what cudaMalloc promises
 constexpr std::size_t kReserve = std::size_t{1} << 38;
 // The slack holds a number, not a not-a-number: a kernel that reads and writes past its end would put the same
-// not-a-number back. As float 2.85e26, as half 3798: nobody overlooks it in a sum.
-constexpr unsigned char kSlack = 0x6B;
+// not-a-number back. A number near one (float 0.0115, half 1.06): a large one would swallow what is added to it.
+constexpr unsigned char kSlack = 0x3C;
 constexpr int kFrontChecked = 256;
 
 std::size_t round_up(std::size_t n, std::size_t unit) {
@@ -187,6 +187,10 @@ std::string MemorySpace::describe_fault(const void* address) {
                            freed->second.bytes);
     }
     const auto next = live_.upper_bound(offset);
+    if (next != live_.end() && next->first - offset <= kPage) {
+        return fmt::format("{} memory was used {} bytes before the start of a block of {} bytes", name(kind_),
+                           next->first - offset, next->second.bytes);
+    }
     if (next == live_.begin()) return fmt::format("an address that is no {} memory", name(kind_));
     const auto before = std::prev(next);
     return fmt::format("{} memory was used at byte {} of a block of {} bytes", name(kind_), offset - before->first,

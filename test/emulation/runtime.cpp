@@ -49,7 +49,8 @@ cudaError_t call(const char* name, const std::function<cudaError_t()>& body) {
     } catch (const KnownFault& fault) {
         return note(fault.code, fault.message);
     } catch (const Fault& fault) {
-        const Fault found{fault.code, fmt::format("{}: {}", name, fault.message)};
+        const bool named = fault.message.find(name) != std::string::npos;
+        const Fault found{fault.code, named ? fault.message : fmt::format("{}: {}", name, fault.message)};
         Machine::get().make_sticky(device, found);
         return note(found.code, found.message);
     } catch (const std::exception& error) {
