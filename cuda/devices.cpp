@@ -9,17 +9,13 @@
 
 #include "core/error.hpp"
 #include "cuda/access.h"
+#include "cuda/backend/device_check.hpp"
 #ifndef LOCKSTEP_WITHOUT_NCCL
 #include "cuda/comm/nccl_handle.hpp"
 #endif
 
 namespace lockstep {
 namespace {
-
-// CUDA's way to write 13.0 is 13000.
-std::string cuda_version_text(int version) {
-    return fmt::format("{}.{}", version / 1000, version / 10 % 100);
-}
 
 int driver_version() {
     int version = 0;  // stays 0 without a driver
@@ -29,28 +25,6 @@ int driver_version() {
 int runtime_version() {
     int version = 0;
     return cudaRuntimeGetVersion(&version) == cudaSuccess ? version : 0;
-}
-
-[[noreturn]] void no_devices(cudaError_t status) {
-    cudaGetLastError();
-    const int driver = driver_version();
-    if (status == cudaErrorNoDevice) {
-        fail(ErrorKind::kUsage,
-             "NVIDIA's driver shows this process no GPU: see nvidia-smi and CUDA_VISIBLE_DEVICES, or use "
-             "device.backend = \"cpu\"");
-    }
-    if (status == cudaErrorInsufficientDriver && driver == 0) {
-        fail(ErrorKind::kUsage,
-             "NVIDIA's driver does not answer: install one (nvidia-smi must list the GPUs), or use "
-             "device.backend = \"cpu\"");
-    }
-    if (status == cudaErrorInsufficientDriver) {
-        fail(ErrorKind::kUsage,
-             "NVIDIA's driver supports CUDA up to {}, and Lockstep was built for CUDA {}: update the driver, or use "
-             "device.backend = \"cpu\"",
-             cuda_version_text(driver), cuda_version_text(runtime_version()));
-    }
-    fail(ErrorKind::kUsage, "the GPUs cannot be used: {} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
 }
 
 std::string cublas_version() {
@@ -69,10 +43,7 @@ std::string cudnn_version() {
 }  // namespace
 
 std::vector<GpuFacts> list_gpus() {
-    int count = 0;
-    const cudaError_t status = cudaGetDeviceCount(&count);
-    if (status != cudaSuccess) no_devices(status);
-    if (count == 0) no_devices(cudaErrorNoDevice);
+    const int count = count_devices();
     std::vector<GpuFacts> devices;
     for (int device = 0; device < count; ++device) {
         cudaDeviceProp properties{};

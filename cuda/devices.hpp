@@ -7,9 +7,6 @@
 
 namespace lockstep {
 
-/// The oldest GPUs that the kernels are compiled for: Ampere.
-inline constexpr int kOldestMajor = 8;
-
 std::vector<GpuFacts> list_gpus();
 CudaVersions cuda_versions();
 

@@ -6,27 +6,25 @@
 namespace lockstep {
 namespace {
 
-/// "13.0" of 13000.
-struct Version {
-    int major, minor;
-    explicit Version(int number) : major(number / 1000), minor(number % 1000 / 10) {}
-};
-
 [[noreturn]] void refuse_driver() {
-    int driver = 0, runtime = 0;
+    int driver = 0, runtime = 0;  // the driver's stays 0 where there is none
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
-    const Version has(driver), needs(runtime);
     if (driver == 0) {
         fail(ErrorKind::kUsage,
-             "device.backend = \"cuda\": no NVIDIA driver on this machine; install one for CUDA {}.{} or newer, or use "
-             "device.backend = \"cpu\"",
-             needs.major, needs.minor);
+             "NVIDIA's driver does not answer: install one (nvidia-smi must list the GPUs), or use "
+             "device.backend = \"cpu\"");
     }
     fail(ErrorKind::kUsage,
-         "device.backend = \"cuda\": the NVIDIA driver is too old: it serves CUDA up to {}.{}, this program needs "
-         "{}.{}; install a newer driver, or use device.backend = \"cpu\"",
-         has.major, has.minor, needs.major, needs.minor);
+         "NVIDIA's driver supports CUDA up to {}, and Lockstep was built for CUDA {}: update the driver, or use "
+         "device.backend = \"cpu\"",
+         cuda_version_text(driver), cuda_version_text(runtime));
+}
+
+}  // namespace
+
+std::string cuda_version_text(int version) {
+    return fmt::format("{}.{}", version / 1000, version / 10 % 100);
 }
 
 int count_devices() {
@@ -35,16 +33,16 @@ int count_devices() {
     if (status != cudaSuccess) cudaGetLastError();
     if (status == cudaErrorInsufficientDriver) refuse_driver();
     if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) {
-        fail(
-            ErrorKind::kUsage,
-            "device.backend = \"cuda\": no GPU is visible to this process; see nvidia-smi and CUDA_VISIBLE_DEVICES, or "
-            "use device.backend = \"cpu\"");
+        fail(ErrorKind::kUsage,
+             "NVIDIA's driver shows this process no GPU: see nvidia-smi and CUDA_VISIBLE_DEVICES, or use "
+             "device.backend = \"cpu\"");
     }
-    cuda_check(status, "cudaGetDeviceCount(&count)");
+    if (status != cudaSuccess) {
+        fail(ErrorKind::kUsage, "the GPUs cannot be used: {} ({})", cudaGetErrorString(status),
+             cudaGetErrorName(status));
+    }
     return count;
 }
-
-}  // namespace
 
 cudaDeviceProp open_device(int number) {
     const int count = count_devices();

@@ -3,14 +3,22 @@
 
 #include <cuda_runtime_api.h>
 
+#include <string>
+
 namespace lockstep {
 
-/// The oldest compute capability that the kernels are built for: 8.0 (A100).
+/// The oldest GPUs that the kernels are compiled for: Ampere, compute capability 8.0.
 inline constexpr int kOldestMajor = 8;
 
-/// Properties of the visible device `number`, after making it current on the calling thread. Throws kUsage where there
-/// is no driver, one that is too old for this CUDA runtime, no device, fewer devices, or a device that is too old or
-/// taken.
+/// "13.0" of 13000, CUDA's way to write it.
+std::string cuda_version_text(int version);
+
+/// How many GPUs this process sees, at least 1. Throws kUsage where there is no driver, one that is too old for this
+/// CUDA runtime, or no GPU.
+int count_devices();
+
+/// Properties of the visible device `number`, after making it current on the calling thread. Throws kUsage as
+/// count_devices() does, and where there are fewer devices, or where it is too old or taken.
 cudaDeviceProp open_device(int number);
 
 }  // namespace lockstep
