@@ -33,7 +33,8 @@ inline constexpr std::array<const char*, 5> kVendorVariables{"NVIDIA_TF32_OVERRI
                                                              "CUBLAS_EMULATION_STRATEGY", "CUBLAS_WORKSPACE_CONFIG",
                                                              "CUBLASLT_HEURISTICS_LUT_FILE"};
 
-class Vendor;  // handles and scratch of cuBLAS and cuDNN, a set for each stream: cuda/backend/vendor.hpp
+class StreamScratch;  // memory for parts of sums, by stream: cuda/backend/stream_scratch.hpp
+class Vendor;         // handles and scratch of cuBLAS and cuDNN, a set for each stream: cuda/backend/vendor.hpp
 
 /// A CUDA stream of the device, never the default one.
 class CudaStream final : public Stream {
@@ -93,6 +94,8 @@ class CudaContext {
     /// Zeroed pinned memory.
     std::unique_ptr<Buffer> allocate_host(std::size_t bytes);
 
+    /// Empty until the first operation that needs it makes it.
+    std::shared_ptr<StreamScratch>& scratch() { return scratch_; }
     /// Empty until the first operation of vendor arithmetic makes it.
     std::shared_ptr<Vendor>& vendor() { return vendor_; }
 
@@ -101,6 +104,7 @@ class CudaContext {
     cudaDeviceProp properties_{};
     std::unique_ptr<CudaStream> main_, communication_;
     std::vector<std::unique_ptr<CudaStream>> shards_;
+    std::shared_ptr<StreamScratch> scratch_;
     std::shared_ptr<Vendor> vendor_;  // last, so that it goes before the streams that it uses
 };
 
