@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <fmt/ranges.h>
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
