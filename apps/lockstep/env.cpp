@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-struct Options {
+struct EnvCommand {
     DoctorOptions doctor;
     bool json = false;
 };
@@ -21,7 +21,7 @@ bool speaks(const Communicator& comm) {
     return comm.rank() == 0 && (under_launcher() || environment_variable("SLURM_PROCID").value_or("0") == "0");
 }
 
-int env_here(Communicator& comm, const Options& options, const GlobalOptions& global) {
+int env_here(Communicator& comm, const EnvCommand& options, const GlobalOptions& global) {
     const ClusterFacts facts = examine_job(comm, options.doctor);
     if (!speaks(comm)) return 0;
     const Findings findings = examine(facts);
@@ -39,7 +39,7 @@ void add_env(CLI::App& app, Invocation& invocation) {
     command->footer(
         "Alone, or under mpirun or srun as training would be started. Exit code 0 whenever it could report:\n"
         "the last line, and \"faults\" with --json, says how many findings would stop a training.");
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<EnvCommand>();
     command
         ->add_option("-c,--config", options->doctor.sources.files,
                      "Config file (TOML): its device keys and data are looked at, too")

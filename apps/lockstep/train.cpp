@@ -19,7 +19,7 @@ namespace {
 /// Of tests alone: a fault to plant, as verify's --fault has it.
 constexpr const char* kFaultVariable = "LOCKSTEP_DEBUG_FAULT";
 
-struct Options {
+struct TrainCommand {
     ConfigOptions config;
     std::string out;
     std::string trace_file;
@@ -33,7 +33,7 @@ struct StopHandlersEnd {
     ~StopHandlersEnd() { remove_stop_handlers(); }
 };
 
-int train_here(Communicator& comm, const Options& options, const Invocation& invocation) {
+int train_here(Communicator& comm, const TrainCommand& options, const Invocation& invocation) {
     const StopHandlersEnd end;
     let_stop_handlers_speak(comm.rank() == 0);
     LoadedConfig loaded;
@@ -84,7 +84,7 @@ int train_here(Communicator& comm, const Options& options, const Invocation& inv
 
 void add_train(CLI::App& app, Invocation& invocation) {
     CLI::App* command = app.add_subcommand("train", "Train; alone, or under mpirun or srun with any number of ranks");
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<TrainCommand>();
     options->config.add_to(*command, true);
     command->add_option("--out", options->out, "Run directory (default runs/<config>-<time>)")->type_name("DIR");
     command

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-struct Options {
+struct VerifyCommand {
     ConfigOptions config;
     int64_t steps = 20;
     std::string worlds;
@@ -19,7 +19,7 @@ struct Options {
     bool allow_singleton = false;
 };
 
-int verify_here(Communicator& comm, const Options& options, bool worlds_given, bool fault_given) {
+int verify_here(Communicator& comm, const VerifyCommand& options, bool worlds_given, bool fault_given) {
     LoadedConfig loaded;
     VerifyOptions verify_options;
     verify_options.steps = options.steps;
@@ -39,7 +39,7 @@ int verify_here(Communicator& comm, const Options& options, bool worlds_given, b
 void add_verify(CLI::App& app, Invocation& invocation) {
     CLI::App* command = app.add_subcommand(
         "verify", "Train the first steps in worlds of several sizes and compare every bit; alone or under mpirun");
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<VerifyCommand>();
     options->config.add_to(*command, true);
     command->add_option("--steps", options->steps, "Steps to train and compare (default 20)")->type_name("STEPS");
     const CLI::Option* worlds =

@@ -51,12 +51,13 @@ std::string config_to_json(const Config& config) {
     for (const Section& section : config_sections()) {
         std::vector<std::string> entries;
         for (const Key* key : keys_in_force(section, config)) {
-            entries.push_back(fmt::format("{}: {}", quoted(name_in_section(*key)), json_text(key->field.get(config))));
+            entries.push_back(
+                fmt::format("{}: {}", in_quotes(name_in_section(*key)), json_text(key->field.get(config))));
         }
         if (section.name.empty()) {
             members.insert(members.end(), entries.begin(), entries.end());
         } else {
-            members.push_back(fmt::format("{}: {{{}}}", quoted(section.name), fmt::join(entries, ", ")));
+            members.push_back(fmt::format("{}: {{{}}}", in_quotes(section.name), fmt::join(entries, ", ")));
         }
     }
     return fmt::format("{{{}}}", fmt::join(members, ", "));

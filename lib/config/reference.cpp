@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kHead =
+constexpr std::string_view kPageHead =
     "# Config reference\n\n"
     "Made by `lockstep config reference` from the table of keys in `lib/config/key_table.cpp`; do not edit by hand.\n\n"
     "A config is a TOML file. Layers, later wins: defaults, the files of `-c` in order, `LOCKSTEP_SECTION_KEY` "
@@ -66,7 +66,7 @@ std::string values_text(const Key& key) {
 }  // namespace
 
 std::string config_reference() {
-    std::string out(kHead);
+    std::string out(kPageHead);
     for (const Section& section : config_sections()) {
         out += fmt::format(
             "\n## {}\n\n{}\n\n| key | default | values | unit | reach | what it does |\n|---|---|---|---|---|---|\n",

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kHead =
+constexpr std::string_view kFileHead =
     "# A Lockstep experiment: `lockstep train -c FILE` or `mpirun -np N lockstep train -c FILE`.\n"
     "# The result has the same bits on any number of ranks. Lines that are commented out show the defaults;\n"
     "# `lockstep config show -c FILE` prints every key in force, `lockstep config reference` explains each.\n"
@@ -44,7 +44,7 @@ bool is_shown(const Key& key, const Config& config) {
 
 std::string config_starter() {
     const Config config = starter();
-    std::string out(kHead);
+    std::string out(kFileHead);
     for (const Section& section : config_sections()) {
         if (!section.name.empty()) out += fmt::format("\n[{}]\n", section.name);
         for (const Key& key : config_keys()) {

@@ -62,7 +62,9 @@ std::string describe(const TomlValue& value) {
         std::string operator()(bool v) const { return toml_text(v); }
         std::string operator()(int64_t v) const { return toml_text(v); }
         std::string operator()(double v) const { return toml_text(v); }
-        std::string operator()(const std::string& v) const { return v.size() <= kShort ? quoted(v) : "a long string"; }
+        std::string operator()(const std::string& v) const {
+            return v.size() <= kShort ? in_quotes(v) : "a long string";
+        }
         std::string operator()(const TomlDate&) const { return "a date or time"; }
         std::string operator()(const TomlTable&) const { return "a table"; }
         std::string operator()(const TomlArray& items) const {

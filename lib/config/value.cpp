@@ -50,13 +50,14 @@ std::string list(const Items& items, Print print) {
 }
 
 std::string paths(const DataPaths& value, Spelling spelling) {
-    if (value.images.empty() && value.labels.empty()) return list(value.paths, [](const auto& p) { return quoted(p); });
+    if (value.images.empty() && value.labels.empty())
+        return list(value.paths, [](const auto& p) { return in_quotes(p); });
     const bool toml = spelling == Spelling::kToml;
     std::vector<std::string> entries;
     for (const auto& [name, path] : {std::pair("images", value.images), std::pair("labels", value.labels)}) {
         if (!path.empty())
-            entries.push_back(toml ? fmt::format("{} = {}", name, quoted(path))
-                                   : fmt::format("\"{}\": {}", name, quoted(path)));
+            entries.push_back(toml ? fmt::format("{} = {}", name, in_quotes(path))
+                                   : fmt::format("\"{}\": {}", name, in_quotes(path)));
     }
     return toml ? fmt::format("{{ {} }}", fmt::join(entries, ", ")) : fmt::format("{{{}}}", fmt::join(entries, ", "));
 }
@@ -67,7 +68,7 @@ struct Printer {
     std::string operator()(bool value) const { return value ? "true" : "false"; }
     std::string operator()(int64_t value) const { return fmt::format("{}", value); }
     std::string operator()(double value) const { return number(value); }
-    std::string operator()(const std::string& value) const { return quoted(value); }
+    std::string operator()(const std::string& value) const { return in_quotes(value); }
     std::string operator()(const std::vector<int64_t>& value) const {
         return list(value, [](int64_t i) { return fmt::format("{}", i); });
     }
@@ -83,7 +84,7 @@ std::string toml_text(const Value& value) {
 std::string json_text(const Value& value) {
     return std::visit(Printer{Spelling::kJson}, value);
 }
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
     return fmt::format("\"{}\"", escaped(text, true));
 }
 std::string one_line(std::string_view text) {

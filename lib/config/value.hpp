@@ -25,7 +25,7 @@ std::string toml_text(const Value& value);
 std::string json_text(const Value& value);
 
 /// A quoted string that is both TOML and JSON: control characters escaped.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 /// The text with control characters escaped, for messages and comments that must stay on their line.
 std::string one_line(std::string_view text);
