@@ -40,7 +40,8 @@ build_jobs() {
   echo "$cores"
 }
 
-# configure FOLDER CMAKE-ARGUMENTS...: preset release in a build folder of its own (relative to the root).
+# configure FOLDER CMAKE-ARGUMENTS...: preset release in a build folder of its own (relative to the root), several files at
+# a time: scripts build all at once.
 configure() {
   local folder=$1 cache="$root/$1/CMakeCache.txt" fresh=()
   shift
@@ -51,7 +52,7 @@ configure() {
   fi
   mkdir -p "$root/$folder"
   local log="$root/$folder/configure.log"
-  if ! (cd "$root" && cmake --preset release -B "$folder" -G Ninja "${fresh[@]}" "$@") >"$log" 2>&1; then
+  if ! (cd "$root" && cmake --preset release -B "$folder" -G Ninja -DLOCKSTEP_UNITY=ON "${fresh[@]}" "$@") >"$log" 2>&1; then
     cat "$log" >&2
     die "configuring failed; the lines above are also in $log"
   fi

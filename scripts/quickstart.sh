@@ -10,7 +10,7 @@ say "1/4 packages"
 "$root/scripts/setup.sh"
 
 say "2/4 build, in build/quickstart (a few minutes the first time)"
-configure build/quickstart -DBUILD_TESTING=OFF
+configure build/quickstart -DBUILD_TESTING=OFF -DLOCKSTEP_CUDA=OFF
 build build/quickstart
 lockstep=$root/build/quickstart/apps/lockstep/lockstep
 config=$root/configs/fashion_mlp.toml

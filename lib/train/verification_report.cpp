@@ -110,11 +110,11 @@ std::string difference_text(const Verification& v) {
 
 ordered_json difference_json(const Verification& v) {
     const WorldDifference& d = *v.difference;
-    ordered_json json{{"step", d.departure.step},
-                      {"row", d.world + 1},
-                      {"world", v.worlds[d.world].cast.world},
-                      {"rank", d.departure.rank},
-                      {"tensor", d.name}};
+    ordered_json difference{{"step", d.departure.step},
+                            {"row", d.world + 1},
+                            {"world", v.worlds[d.world].cast.world},
+                            {"rank", d.departure.rank},
+                            {"tensor", d.name}};
     if (d.element) {
         const auto value = [&](uint64_t bits) -> ordered_json {
             if (d.width == 8) return static_cast<int64_t>(bits);
@@ -122,25 +122,25 @@ ordered_json difference_json(const Verification& v) {
             const float number = as_float(bits);
             return std::isfinite(number) ? ordered_json(std::stod(json_number(number))) : ordered_json();
         };
-        json["element"] = d.element->element;
-        json["index"] = index_of(d.element->element, d.shape);
-        json["value"] = value(d.element->own);
-        json["reference"] = value(d.element->reference);
+        difference["element"] = d.element->element;
+        difference["index"] = index_of(d.element->element, d.shape);
+        difference["value"] = value(d.element->own);
+        difference["reference"] = value(d.element->reference);
         if (d.width == 4) {
             const float left = as_float(d.element->reference);
             const float right = as_float(d.element->own);
-            json["bits"] = fmt::format("0x{:08x}", d.element->own);
-            json["reference_bits"] = fmt::format("0x{:08x}", d.element->reference);
-            json["ulp"] =
+            difference["bits"] = fmt::format("0x{:08x}", d.element->own);
+            difference["reference_bits"] = fmt::format("0x{:08x}", d.element->reference);
+            difference["ulp"] =
                 std::isnan(left) || std::isnan(right) ? ordered_json() : ordered_json(ulp_distance(left, right));
         }
-        json["elements_differing"] = d.element->elements;
-        json["elements"] = d.elements;
+        difference["elements_differing"] = d.element->elements;
+        difference["elements"] = d.elements;
     }
-    if (!d.departure.failure.empty()) json["failure"] = d.departure.failure;
-    json["reference_strayed"] = d.reference_strayed;
-    if (v.algorithm == "native") json["reason"] = kNativeReason;
-    return json;
+    if (!d.departure.failure.empty()) difference["failure"] = d.departure.failure;
+    difference["reference_strayed"] = d.reference_strayed;
+    if (v.algorithm == "native") difference["reason"] = kNativeReason;
+    return difference;
 }
 
 }  // namespace
