@@ -4,6 +4,7 @@
 // adds in an order that depends on the element, so that nobody can rely on one.
 #include "test/emulation/nccl.hpp"
 
+#include <fmt/format.h>
 #include <nccl.h>
 
 #include <atomic>
@@ -51,13 +52,12 @@ ncclResult_t guarded(const char* name, const std::function<ncclResult_t()>& body
 }
 
 ncclResult_t require_ready(ncclComm_t comm, const char* name) {
-    if (comm == nullptr) return em::refuse_nccl(ncclInvalidArgument, std::string(name) + ": the communicator is null");
+    if (comm == nullptr) return em::refuse_nccl(ncclInvalidArgument, fmt::format("{}: the communicator is null", name));
     if (comm->state->failure() != ncclSuccess) return comm->state->failure();
     if (comm->phase == ncclComm::Phase::kReady) return ncclSuccess;
-    return em::refuse_nccl(ncclInvalidArgument,
-                           std::string(name) +
-                               ": attempt to use a communicator before the previous operation returned "
-                               "ncclSuccess, or after it was finalized");
+    return em::refuse_nccl(ncclInvalidArgument, fmt::format("{}: attempt to use a communicator before the previous "
+                                                            "operation returned ncclSuccess, or after it was finalized",
+                                                            name));
 }
 
 bool overlap(const NcclMessage& a, const NcclMessage& b) {
@@ -105,15 +105,14 @@ ncclResult_t add_call(const char* name, ncclComm_t comm, const NcclCall& call) {
     const NcclState* state = result == ncclSuccess ? comm->state.get() : nullptr;
     if (state != nullptr && !call.reduces &&
         (call.message.peer < 0 || call.message.peer >= state->size || call.message.peer == state->rank)) {
-        result =
-            em::refuse_nccl(ncclInvalidArgument, std::string(name) + ": peer " + std::to_string(call.message.peer) +
-                                                     " in a communicator of " + std::to_string(state->size));
+        result = em::refuse_nccl(ncclInvalidArgument, fmt::format("{}: peer {} in a communicator of {}", name,
+                                                                  call.message.peer, state->size));
     }
     if (state != nullptr && group_comm != nullptr && group_comm != comm) {
         result = em::refuse_nccl(ncclInvalidUsage, "one communicator in a group, please");
     }
     if (state != nullptr && call.stream == nullptr) {
-        result = em::refuse_nccl(ncclInvalidArgument, std::string(name) + " on the default stream");
+        result = em::refuse_nccl(ncclInvalidArgument, fmt::format("{} on the default stream", name));
     }
     if (result != ncclSuccess) {
         if (group_depth > 0) group_fault = result;
@@ -129,7 +128,7 @@ ncclResult_t point_to_point(bool sends, const void* memory, std::size_t count, n
     const char* name = sends ? "ncclSend" : "ncclRecv";
     return guarded(name, [&] {
         if (em::bytes_of(type) == 0)
-            return em::refuse_nccl(ncclInvalidArgument, std::string(name) + ": type not emulated");
+            return em::refuse_nccl(ncclInvalidArgument, fmt::format("{}: type not emulated", name));
         NcclCall call;
         call.message = {sends, peer, const_cast<void*>(memory), count * em::bytes_of(type),
                         NcclHeader{NcclHeader::Kind::kSend, type, count, 0}};
@@ -166,9 +165,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
             return em::refuse_nccl(ncclInvalidArgument, "the config was not made by NCCL_CONFIG_INITIALIZER");
         }
         if (ranks < 1 || ranks > em::kNcclRanks || rank < 0 || rank >= ranks) {
-            return em::refuse_nccl(ncclInvalidArgument, "rank " + std::to_string(rank) + " of " +
-                                                            std::to_string(ranks) + " (emulated: up to " +
-                                                            std::to_string(em::kNcclRanks) + ")");
+            return em::refuse_nccl(ncclInvalidArgument,
+                                   fmt::format("rank {} of {} (emulated: up to {})", rank, ranks, em::kNcclRanks));
         }
         auto state = std::make_shared<NcclState>();
         state->segment = em::open_segment(id);
@@ -180,7 +178,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
         own.size = ranks;
         std::snprintf(own.device.data(), own.device.size(), "%s", em::pci_bus_id(em::current_device()).c_str());
         if (own.here.exchange(1) != 0) {
-            return em::refuse_nccl(ncclInvalidUsage, "rank " + std::to_string(rank) + " joins twice");
+            return em::refuse_nccl(ncclInvalidUsage, fmt::format("rank {} joins twice", rank));
         }
         auto made = std::make_unique<ncclComm>();
         made->state = std::move(state);

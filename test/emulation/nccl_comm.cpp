@@ -1,5 +1,7 @@
 #include "test/emulation/nccl_comm.hpp"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <thread>
 
@@ -113,16 +115,15 @@ ncclResult_t ncclComm::check_ranks() {
     for (int rank = 0; rank < state->size; ++rank) {
         const auto& one = segment.ranks[static_cast<std::size_t>(rank)];
         if (one.size != state->size) {
-            return refuse_nccl(ncclInvalidUsage, "rank " + std::to_string(rank) + " joins a communicator of " +
-                                                     std::to_string(one.size) + " ranks, not of " +
-                                                     std::to_string(state->size));
+            return refuse_nccl(ncclInvalidUsage, fmt::format("rank {} joins a communicator of {} ranks, not of {}",
+                                                             rank, one.size, state->size));
         }
         for (int before = 0; before < rank; ++before) {
             const auto& other = segment.ranks[static_cast<std::size_t>(before)];
             if (std::strcmp(one.device.data(), other.device.data()) == 0) {
-                return refuse_nccl(ncclInvalidUsage, "Duplicate GPU detected : rank " + std::to_string(before) +
-                                                         " and rank " + std::to_string(rank) + " both on CUDA device " +
-                                                         one.device.data());
+                return refuse_nccl(ncclInvalidUsage,
+                                   fmt::format("Duplicate GPU detected : rank {} and rank {} both on CUDA device {}",
+                                               before, rank, one.device.data()));
             }
         }
     }
@@ -141,10 +142,9 @@ ncclResult_t ncclComm::join() {
     }
     std::string missing;
     for (int rank = 0; rank < shared.size; ++rank) {
-        if (shared.segment->ranks[static_cast<std::size_t>(rank)].here == 0) missing += " " + std::to_string(rank);
+        if (shared.segment->ranks[static_cast<std::size_t>(rank)].here == 0) missing += fmt::format(" {}", rank);
     }
-    return refuse_nccl(ncclSystemError,
-                       "rank " + std::to_string(shared.rank) + " waits for these ranks to join:" + missing);
+    return refuse_nccl(ncclSystemError, fmt::format("rank {} waits for these ranks to join:{}", shared.rank, missing));
 }
 
 ncclResult_t ncclComm::advance() {

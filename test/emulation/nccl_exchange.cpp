@@ -1,5 +1,7 @@
 #include "test/emulation/nccl_exchange.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -19,12 +21,15 @@ bool NcclExchange::poll() {
     if (state_->aborted) return true;  // the data stays as it is: whoever aborts must not use it
     if (state_->segment->is_broken()) {
         state_->fail_with(ncclRemoteError);
-        fail("rank " + std::to_string(state_->rank) + " stops: " + state_->segment->reason.data());
+        fail(fmt::format("rank {} stops: {}", state_->rank, state_->segment->reason.data()));
     }
-    bool moved = !started_;
+    if (!started_) since_ = Clock::now();
     started_ = true;
-    for (std::size_t i = 0; i < messages_.size(); ++i) moved |= !progress_[i].done && move(i);
-    if (moved) since_ = Clock::now();
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (std::size_t i = 0; i < messages_.size(); ++i) moved |= !progress_[i].done && move(i);
+        if (moved) since_ = Clock::now();
+    }
     if (left_ > 0 && std::chrono::duration<double>(Clock::now() - since_).count() > state_->timeout_s) give_up();
     return left_ == 0;
 }
@@ -69,8 +74,8 @@ bool NcclExchange::receive_some(const NcclMessage& message, Progress& progress) 
     NcclSlot& slot = state_->segment->slot(message.peer, state_->rank);
     if (slot.full.load(std::memory_order_acquire) == 0) return false;
     if (!progress.begun && slot.header != message.header) {
-        const std::string why = "rank " + std::to_string(state_->rank) + " expects " + message.header.text() +
-                                " from rank " + std::to_string(message.peer) + ", which sends " + slot.header.text();
+        const std::string why = fmt::format("rank {} expects {} from rank {}, which sends {}", state_->rank,
+                                            message.header.text(), message.peer, slot.header.text());
         state_->segment->break_with(why);
         state_->fail_with(ncclInvalidUsage);
         fail("NCCL: " + why);
@@ -86,14 +91,15 @@ bool NcclExchange::receive_some(const NcclMessage& message, Progress& progress) 
 }
 
 void NcclExchange::give_up() const {
-    std::string why = "rank " + std::to_string(state_->rank) + " waits to";
+    std::string waits;
     for (std::size_t i = 0; i < messages_.size(); ++i) {
         if (progress_[i].done) continue;
-        why += std::string(messages_[i].sends ? " send to rank " : " receive from rank ") +
-               std::to_string(messages_[i].peer) + " " + messages_[i].header.text() + ",";
+        waits +=
+            fmt::format("{}{} rank {} {}", waits.empty() ? "" : ", ", messages_[i].sends ? "send to" : "receive from",
+                        messages_[i].peer, messages_[i].header.text());
     }
-    why.back() = ';';
-    why += " nothing has moved for " + std::to_string(state_->timeout_s) + " s";
+    const std::string why =
+        fmt::format("rank {} waits to {}; nothing has moved for {} s", state_->rank, waits, state_->timeout_s);
     state_->fail_with(ncclSystemError);
     fail("NCCL: " + why);
 }

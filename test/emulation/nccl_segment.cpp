@@ -1,6 +1,7 @@
 #include "test/emulation/nccl_segment.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -46,9 +47,8 @@ std::size_t bytes_of(ncclDataType_t type) {
 }
 
 std::string NcclHeader::text() const {
-    const std::string what = std::to_string(count) + " x " + type_name(type);
-    if (kind == Kind::kSend) return "a message of " + what;
-    return "ncclAllReduce number " + std::to_string(number) + " of " + what;
+    if (kind == Kind::kSend) return fmt::format("a message of {} x {}", count, type_name(type));
+    return fmt::format("ncclAllReduce number {} of {} x {}", number, count, type_name(type));
 }
 
 int NcclSegment::joined(int size) const {
