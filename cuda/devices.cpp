@@ -2,7 +2,9 @@
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
+#ifdef LOCKSTEP_HAVE_CUDNN
 #include <cudnn.h>
+#endif
 
 #include <array>
 #include <string>
@@ -10,7 +12,7 @@
 #include "core/error.hpp"
 #include "cuda/access.h"
 #include "cuda/backend/device_check.hpp"
-#ifndef LOCKSTEP_WITHOUT_NCCL
+#ifdef LOCKSTEP_HAVE_NCCL
 #include "cuda/comm/nccl_handle.hpp"
 #endif
 
@@ -35,10 +37,12 @@ std::string cublas_version() {
     return fmt::format("{}.{}.{}", parts[0], parts[1], parts[2]);
 }
 
+#ifdef LOCKSTEP_HAVE_CUDNN
 std::string cudnn_version() {
     const auto version = cudnnGetVersion();  // 9.19.1 is 91901
     return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
+#endif
 
 }  // namespace
 
@@ -68,8 +72,10 @@ CudaVersions cuda_versions() {
     if (driver > 0) versions.driver = cuda_version_text(driver);
     versions.runtime = cuda_version_text(runtime_version());
     versions.cublas = cublas_version();
+#ifdef LOCKSTEP_HAVE_CUDNN
     versions.cudnn = cudnn_version();
-#ifndef LOCKSTEP_WITHOUT_NCCL
+#endif
+#ifdef LOCKSTEP_HAVE_NCCL
     versions.nccl = nccl_version();
 #endif
     return versions;

@@ -6,7 +6,7 @@
 #include "cuda/comm/staged_communicator.hpp"
 #include "cuda/devices.hpp"
 #include "plugin_interface.hpp"
-#ifndef LOCKSTEP_WITHOUT_NCCL
+#ifdef LOCKSTEP_HAVE_NCCL
 #include "cuda/comm/nccl_communicator.hpp"
 #endif
 
@@ -42,7 +42,7 @@ class Plugin final : public CudaPlugin {
     }
 
     std::unique_ptr<Communicator> make_nccl(Communicator& host, Backend& backend) override {
-#ifndef LOCKSTEP_WITHOUT_NCCL
+#ifdef LOCKSTEP_HAVE_NCCL
         return make_nccl_communicator(host, backend.communication());
 #else
         (void)host, (void)backend;
