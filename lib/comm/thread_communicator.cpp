@@ -106,6 +106,7 @@ class ThreadCommunicator final : public PeerCommunicator {
         box.news.emplace_back(rank_, news);
     }
     void collect_news() override {
+        if (world_.ended) throw PeerFailed(rank_);  // who waits for something else than a message must hear of it, too
         const std::lock_guard lock(box_.mutex);
         for (const auto& [from, news] : box_.news) watch().hear(from, news, Watch::Clock::now());
         box_.news.clear();
