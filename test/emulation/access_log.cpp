@@ -3,14 +3,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "test/emulation/runtime.hpp"
 
 namespace lockstep::emulation {
 
-void AccessLog::add(Entry entry, const VectorClock& known, const VectorClock& host) {
+void AccessLog::add(Entry entry, const VectorClock& stream, const VectorClock& host) {
     for (const Entry& e : entries_) {
         const bool overlap = e.begin < entry.end && entry.begin < e.end;
-        if (!overlap || !(e.write || entry.write) || e.stream == entry.stream || e.time <= known.at(e.stream)) continue;
+        if (!overlap || !(e.write || entry.write) || e.stream == entry.stream ||
+            e.time <= std::max(stream.at(e.stream), host.at(e.stream))) {
+            continue;
+        }
         fail(
             fmt::format("race: {} on stream {} {} memory that {} on stream {} {}, and no event or synchronisation "
                         "orders the two",

@@ -22,9 +22,9 @@ class AccessLog {
         std::string what;
     };
 
-    /// Notes an access by work that comes after `known`; fails if another stream touches the same memory, one of the
-    /// two writes, and nothing orders them.
-    void add(Entry entry, const VectorClock& known, const VectorClock& host);
+    /// Notes an access by work that comes after `stream` and `host`; fails if another stream touches the same memory,
+    /// one of the two writes, and nothing orders them.
+    void add(Entry entry, const VectorClock& stream, const VectorClock& host);
     void clear() { entries_.clear(); }
 
   private:

@@ -23,9 +23,9 @@ constinit thread_local BlockRunner* current [[gnu::tls_model("initial-exec")]] =
 void BlockRunner::run(const LaunchSpec& spec, KernelCall& kernel, std::size_t shared_limit, std::uint64_t number) {
     if (torn_) {
         idle_.clear();
-        for (const auto& fiber : fibers_) {
-            fiber->restart();
-            idle_.push_back(fiber.get());
+        for (Fiber& fiber : fibers_) {
+            fiber.restart();
+            idle_.push_back(&fiber);
         }
         fault_.reset();
     }
@@ -79,10 +79,7 @@ void BlockRunner::run_block(const uint3& block) {
 }
 
 Fiber& BlockRunner::idle_fiber() {
-    if (idle_.empty()) {
-        fibers_.push_back(std::make_unique<Fiber>(fiber_entry, fibers_.size()));
-        return *fibers_.back();
-    }
+    if (idle_.empty()) return fibers_.emplace_back(fiber_entry, fibers_.size());
     Fiber* fiber = idle_.back();
     idle_.pop_back();
     return *fiber;
@@ -91,6 +88,11 @@ Fiber& BlockRunner::idle_fiber() {
 void BlockRunner::fiber_entry() {
     fiber_begins();
     current->run_threads(*current->running_);
+}
+
+inline void BlockRunner::go_to(std::uint16_t thread) {
+    position.thread = index_[thread];
+    position.linear = thread;
 }
 
 void BlockRunner::run_threads(Fiber& self) {
@@ -110,13 +112,13 @@ void BlockRunner::run_threads(Fiber& self) {
     }
 }
 
-Fiber& BlockRunner::next_fiber() {
+inline Fiber& BlockRunner::next_fiber() {
     if (fault_) return main_;
     if (next_ < count_) return idle_fiber();
     if (ready_count_ != 0) {
         const std::uint16_t thread = ready_[ready_first_];
         ready_first_ = ready_first_ + 1 == count_ ? 0 : ready_first_ + 1;
-        --ready_count_;
+        if (--ready_count_ != 0) holder_[ready_[ready_first_]]->prefetch();
         return *holder_[thread];
     }
     if (finished_ != count_) fault_ = stuck();
@@ -138,12 +140,7 @@ Fault BlockRunner::stuck() const {
                     in_warp_operation, at_barrier_, finished_)};
 }
 
-void BlockRunner::go_to(std::uint16_t thread) {
-    position.thread = index_[thread];
-    position.linear = thread;
-}
-
-void BlockRunner::suspend(std::uint16_t thread) {
+inline void BlockRunner::suspend(std::uint16_t thread) {
     Fiber& self = *running_;
     holder_[thread] = &self;
     running_ = &next_fiber();
@@ -151,7 +148,7 @@ void BlockRunner::suspend(std::uint16_t thread) {
     go_to(thread);
 }
 
-void BlockRunner::barrier(const char* file, int line) {
+inline void BlockRunner::barrier(const char* file, int line) {
     const auto thread = static_cast<std::uint16_t>(position.linear);
     if (at_barrier_ == 0) {
         barrier_file_ = file;

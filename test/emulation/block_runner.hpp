@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,7 +49,7 @@ class BlockRunner {
     Fault stuck() const;
 
     Fiber main_;
-    std::vector<std::unique_ptr<Fiber>> fibers_;
+    std::deque<Fiber> fibers_;
     std::vector<Fiber*> idle_;
     Fiber* running_ = nullptr;
     SharedMemory shared_;

@@ -56,34 +56,37 @@ Machine::Step Machine::run_front(Lock& lock, Device& device, Stream& stream) {
         want(*other, stream.queue.front().until);
         return Step::kMoved;
     }
-    const std::string what = stream.queue.front().what;
-    const std::function<bool()> poll = stream.queue.front().poll;
+    // Taken out of the queue's front, which stays as its place: a reset may clear the queue meanwhile.
+    Task task = std::move(stream.queue.front());
     bool finished = true;
     std::optional<Fault> found;
     device.busy = true;
     lock.unlock();
     try {
         install_fault_handlers();
-        run_trapped([&] { finished = poll(); });
+        run_trapped([&] { finished = task.poll(); });
     } catch (const Fault& f) {
-        found = Fault{f.code, what + ": " + f.message};
+        found = Fault{f.code, task.what + ": " + f.message};
     }
+    if (finished) task = {};  // what it holds is released without the mutex
     lock.lock();
     device.busy = false;
     if (found) fault(device, *found);
-    if (!finished) {
-        if (stream.queue.empty()) device.moved.notify_all();  // a reset of the device waits for this work to be left
-        return Step::kPolled;
+    if (stream.queue.empty()) {
+        device.moved.notify_all();  // a reset of the device may wait for this work to be left
+    } else if (finished) {
+        finish_front(device, stream);
+    } else {
+        stream.queue.front() = std::move(task);
     }
-    if (!stream.queue.empty()) finish_front(device, stream);
-    device.moved.notify_all();
-    return Step::kMoved;
+    return finished ? Step::kMoved : Step::kPolled;
 }
 
 void Machine::finish_front(Device& device, Stream& stream) {
     stream.queue.pop_front();
     ++stream.done;
-    device.moved.notify_all();
+    const auto& waits = stream.host_waits;
+    if (std::find(waits.begin(), waits.end(), stream.done) != waits.end()) device.moved.notify_all();
     for (const auto& other : devices_) {
         if (!other || other.get() == &device) continue;
         for (const auto& s : other->streams) {

@@ -61,29 +61,27 @@ std::size_t colour(std::size_t number) {
 
 }  // namespace
 
-struct Fiber::State {
+struct FiberState {
     char* stack = nullptr;  // nullptr: the thread's own
     std::size_t bytes = 0;
     void (*entry)() = nullptr;
-#if defined(LS_FIBER_ASSEMBLY)
-    void* stack_pointer = nullptr;
-#elif defined(LS_FIBER_SETJMP)
+#if defined(LS_FIBER_SETJMP)
     jmp_buf registers;
     ucontext_t first;
     bool begun = false;
-#else
+#elif defined(LS_FIBER_UCONTEXT)
     ucontext_t context;
     void* fake_stack = nullptr;
 #endif
 };
 
-Fiber::Fiber() : state_(std::make_unique<State>()) {
+Fiber::Fiber() : state_(std::make_unique<FiberState>()) {
 #if defined(LS_FIBER_SETJMP)
     state_->begun = true;
 #endif
 }
 
-Fiber::Fiber(void (*entry)(), std::size_t number) : state_(std::make_unique<State>()) {
+Fiber::Fiber(void (*entry)(), std::size_t number) : state_(std::make_unique<FiberState>()) {
     state_->stack = new_stack();
     state_->bytes = kStack - colour(number);
     state_->entry = entry;
@@ -133,11 +131,11 @@ void Fiber::restart() {
     top[0] = 0;
     *--top = reinterpret_cast<std::uintptr_t>(state_->entry);
     for (int i = 0; i < 6; ++i) *--top = 0;
-    state_->stack_pointer = top;
+    stack_pointer_ = top;
 }
 
 void switch_fiber(Fiber& from, Fiber& to) {
-    lockstep_emulation_switch_stack(&from.state().stack_pointer, to.state().stack_pointer);
+    lockstep_emulation_switch_stack(&from.stack_pointer_, to.stack_pointer_);
 }
 
 #else
@@ -161,10 +159,10 @@ void Fiber::restart() {
 #if defined(LS_FIBER_SETJMP)
 
 void switch_fiber(Fiber& from, Fiber& to) {
-    if (_setjmp(from.state().registers) != 0) return;
-    if (to.state().begun) _longjmp(to.state().registers, 1);
-    to.state().begun = true;
-    setcontext(&to.state().first);
+    if (_setjmp((*from.state_).registers) != 0) return;
+    if ((*to.state_).begun) _longjmp((*to.state_).registers, 1);
+    (*to.state_).begun = true;
+    setcontext(&(*to.state_).first);
 }
 
 #else
@@ -172,7 +170,7 @@ void switch_fiber(Fiber& from, Fiber& to) {
 namespace {
 
 // The fiber that was left last: the one that arrives tells the sanitizer where that one's stack was.
-constinit thread_local Fiber::State* left = nullptr;
+constinit thread_local FiberState* left = nullptr;
 
 void arrive(void* fake_stack) {
     const void* bottom = nullptr;
@@ -187,8 +185,8 @@ void arrive(void* fake_stack) {
 }  // namespace
 
 void switch_fiber(Fiber& from, Fiber& to) {
-    Fiber::State& a = from.state();
-    Fiber::State& b = to.state();
+    FiberState& a = (*from.state_);
+    FiberState& b = (*to.state_);
     left = &a;
     __sanitizer_start_switch_fiber(&a.fake_stack, b.stack != nullptr ? b.stack : b.context.uc_stack.ss_sp, b.bytes);
     swapcontext(&a.context, &b.context);

@@ -8,24 +8,31 @@
 
 namespace lockstep::emulation {
 
+struct FiberState;
+
 class Fiber {
   public:
     /// The fiber of the calling thread's own stack: what switches back when the fibers are done.
     Fiber();
     /// A fiber that runs `entry`, which never returns, on a stack of its own.
-    explicit Fiber(void (*entry)(), std::size_t number);
+    Fiber(void (*entry)(), std::size_t number);
     ~Fiber();
     Fiber(const Fiber&) = delete;
     Fiber& operator=(const Fiber&) = delete;
 
     /// Forgets where the fiber stood; its next switch starts `entry` anew.
     void restart();
-
-    struct State;
-    State& state() { return *state_; }
+    /// Asks for the memory that the next switch to it will touch.
+    void prefetch() const {
+        __builtin_prefetch(stack_pointer_);
+        __builtin_prefetch(static_cast<const char*>(stack_pointer_) + 64);
+    }
 
   private:
-    std::unique_ptr<State> state_;
+    friend void switch_fiber(Fiber& from, Fiber& to);
+
+    void* stack_pointer_ = nullptr;  // all that a switch on x86-64 needs: 256 fibers stay in the first-level cache
+    std::unique_ptr<FiberState> state_;
 };
 
 /// Leaves `from`, the running fiber, for `to`; returns when somebody switches to `from`.

@@ -131,11 +131,9 @@ void Machine::access(cudaStream_t handle, const void* pointer, std::size_t bytes
     if (pointer == nullptr || bytes == 0) return;
     const std::lock_guard lock(mutex_);
     const auto stream = find(handle);
-    VectorClock known = stream->clock;
-    known.join(host_);
+    const std::uint64_t time = std::max(stream->clock.at(stream->slot), host_.at(stream->slot)) + 1;
     const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
-    device(stream->device)
-        .log.add({begin, begin + bytes, write, stream->slot, known.at(stream->slot) + 1, what}, known, host_);
+    device(stream->device).log.add({begin, begin + bytes, write, stream->slot, time, what}, stream->clock, host_);
 }
 
 void Machine::enqueue(Stream& stream, Task task) {
@@ -213,8 +211,12 @@ void Machine::want(Stream& stream, std::uint64_t until) {
 
 void Machine::drain(Lock& lock, Stream& stream, std::uint64_t until) {
     Device& d = device(stream.device);
-    want(stream, until);
-    d.moved.wait(lock, [&] { return stream.done >= until || d.sticky; });
+    if (stream.done < until) {
+        want(stream, until);
+        stream.host_waits.push_back(until);
+        d.moved.wait(lock, [&] { return stream.done >= until || d.sticky; });
+        stream.host_waits.erase(std::find(stream.host_waits.begin(), stream.host_waits.end(), until));
+    }
     d.last_call = Device::Clock::now();
     if (d.sticky) throw KnownFault(*d.sticky);
 }
@@ -313,6 +315,7 @@ void Machine::reset(int index) {
         s->queue.clear();
         s->done = s->pushed;
     }
+    d.moved.notify_all();
     d.moved.wait(lock, [&] { return !d.busy; });
     for (const auto& s : std::vector(d.streams)) {
         streams_.erase(reinterpret_cast<cudaStream_t>(s.get()));

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "test/emulation/vector_clock.hpp"
 
@@ -29,8 +30,9 @@ struct Stream {
     std::size_t slot = 0;  // its place in vector clocks
     std::deque<Task> queue;
     std::uint64_t pushed = 0, done = 0;
-    std::uint64_t wanted = 0;  // lazy order: run until `done` is this
-    VectorClock clock;         // what the work pushed last comes after, itself included
+    std::uint64_t wanted = 0;               // lazy order: run until `done` is this
+    std::vector<std::uint64_t> host_waits;  // values of `done` that host threads sleep for
+    VectorClock clock;                      // what the work pushed last comes after, itself included
     bool destroyed = false;
 };
 
