@@ -8,6 +8,7 @@ namespace {
 
 constexpr int kChains = 16;
 constexpr int kSumsOfBlock = kThreadsOfBlock / kChains;
+constexpr int kAhead = 8;  // loads under way at once in each lane
 constexpr unsigned kAllLanes = 0xffffffffU;
 
 // Whoever writes writes the same word, so the order of writers is nobody's business.
@@ -22,6 +23,12 @@ __global__ void k_find_nonfinite(int64_t n, const float* __restrict__ x, uint32_
     if (bad) *found = mark;
 }
 
+__device__ inline double add_square(double sum, float g, float w, float divisor, float l2) {
+    if (divisor != 1.0F) g = __fdiv_rn(g, divisor);
+    if (l2 != 0.0F) g = __fmaf_rn(l2, w, g);
+    return __fma_rn(static_cast<double>(g), static_cast<double>(g), sum);
+}
+
 // A chain's terms lie 16 apart, so that sixteen lanes read whole sectors of memory. All lanes of a warp fold together.
 __global__ void k_block_square_sums(int64_t n, const float* __restrict__ gradient, const float* __restrict__ w,
                                     float divisor, float l2, double* __restrict__ sums) {
@@ -32,13 +39,14 @@ __global__ void k_block_square_sums(int64_t n, const float* __restrict__ gradien
         const int64_t block = first + threadIdx.x / kChains;
         const int64_t begin = block * kSquareBlock, end = begin + kSquareBlock < n ? begin + kSquareBlock : n;
         double sum = 0;
-#pragma unroll 8
-        for (int64_t i = begin + lane; i < end; i += kChains) {
-            float g = gradient[i];
-            if (divisor != 1.0F) g = __fdiv_rn(g, divisor);
-            if (l2 != 0.0F) g = __fmaf_rn(l2, w[i], g);
-            sum = __fma_rn(static_cast<double>(g), static_cast<double>(g), sum);
+        int64_t i = begin + lane;
+        for (; i + (kAhead - 1) * kChains < end; i += kAhead * kChains) {
+            float g[kAhead], weight[kAhead];
+            for (int k = 0; k < kAhead; ++k) g[k] = gradient[i + k * kChains];
+            for (int k = 0; k < kAhead; ++k) weight[k] = l2 != 0.0F ? w[i + k * kChains] : 0.0F;
+            for (int k = 0; k < kAhead; ++k) sum = add_square(sum, g[k], weight[k], divisor, l2);
         }
+        for (; i < end; i += kChains) sum = add_square(sum, gradient[i], l2 != 0.0F ? w[i] : 0.0F, divisor, l2);
         for (int lanes = kChains / 2; lanes > 0; lanes /= 2) {
             sum = sum + __shfl_down_sync(kAllLanes, sum, static_cast<unsigned>(lanes));
         }
