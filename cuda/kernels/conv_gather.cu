@@ -1,6 +1,8 @@
 // Forward and data gradient of a convolution as a matrix product: rows are written pixels, columns output channels of
 // one group, terms (tap, channel). A slice of pixels is gathered through the table of taps, a slice of weights is read
 // as packed; both wait in shared memory twice, so that the next one travels while this one is multiplied.
+#include <type_traits>
+
 #include "cuda/kernels/conv_tile.h"
 
 namespace lockstep {
@@ -40,8 +42,8 @@ class PixelLoader {
   private:
     static constexpr int kLoads = T::kRows * T::kDepth / (kQuads ? 4 : 1) / T::kThreads;
     static constexpr int kPixels = kQuads ? kLoads : 1;
-    static_assert(kLoads * T::kThreads * (kQuads ? 4 : 1) == T::kRows * T::kDepth && T::kThreads % T::kRows == 0 ||
-                  kQuads);
+    static_assert(kQuads || T::kThreads % T::kRows == 0, "a thread's terms belong to one pixel");
+    static_assert(kLoads * T::kThreads * (kQuads ? 4 : 1) == T::kRows * T::kDepth);
 
     // Two quads of a pixel go to neighbouring threads: a sector of 32 bytes is read whole.
     __device__ static __forceinline__ int index(int i) { return static_cast<int>(threadIdx.x) + i * T::kThreads; }

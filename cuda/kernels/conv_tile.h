@@ -33,7 +33,6 @@ struct Tile {
     static constexpr int kRowSlice = kDepth * kRowStride, kColumnSlice = kDepth * kColumnStride;
     static constexpr int kSliceQuads = 2 * (kRowSlice + kColumnSlice) / 4;  // both operands, twice
     static_assert(kRows % kWarpRows == 0 && kColumns % kWarpColumns == 0 && kDepth % 8 == 0 && 512 % kDepth == 0);
-    static_assert(kThreads % kRows == 0 || kRows * kDepth % kThreads == 0);
 };
 
 using Tile128x128 = Tile<ConvTile::k128x128, 8, 8, 4, 8, 2>;

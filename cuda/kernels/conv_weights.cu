@@ -1,6 +1,8 @@
 // Weight gradient of a convolution as a matrix product: rows are weights (tap, channel) of an output channel, columns
 // output channels of one group, terms output positions. Blocks of positions are dealt to the grid and added by a second
 // kernel; or, where the weights alone fill the device, every thread adds its blocks itself.
+#include <type_traits>
+
 #include "cuda/kernels/conv_tile.h"
 
 namespace lockstep {

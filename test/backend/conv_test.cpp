@@ -1,12 +1,12 @@
-// Convolutions: every instruction set and thread count gives the bytes of the plain loops that define the sums.
+// Convolutions: every backend, instruction set and number of threads or streams gives the bytes of the plain loops that
+// define the sums.
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
-#include <thread>
+#include <utility>
 
-#include "backend/cpu/cpu_backend.hpp"
 #include "backend/cpu/reference_gemm.hpp"
 #include "core/error.hpp"
 #include "kernel_fixture.hpp"
@@ -45,10 +45,13 @@ struct ConvCase {
 struct ConvResult {
     Floats y, dx, dw, db;
     explicit ConvResult(const ConvCase& c)
-        : y(c.rows * c.shape.out().elements(), -3.0F),
-          dx(c.rows * c.shape.in.elements(), -3.0F),
-          dw(c.shape.weights(), -3.0F),
-          db(c.shape.out_channels, -3.0F) {}
+        : ConvResult(Floats(c.rows * c.shape.out().elements(), -3.0F), Floats(c.rows * c.shape.in.elements(), -3.0F),
+                     Floats(c.shape.weights(), -3.0F), Floats(c.shape.out_channels, -3.0F)) {}
+    ConvResult(Floats output, Floats input_gradient, Floats weight_gradient, Floats bias_gradient)
+        : y(std::move(output)),
+          dx(std::move(input_gradient)),
+          dw(std::move(weight_gradient)),
+          db(std::move(bias_gradient)) {}
 };
 
 ConvResult reference_result(const ConvCase& c, int chain = kChainTerms, int positions = kChainPositions) {
@@ -63,24 +66,34 @@ ConvResult reference_result(const ConvCase& c, int chain = kChainTerms, int posi
     return r;
 }
 
+// The arrays of a case in the memory of a backend.
+struct OnBackend {
+    OnDevice<float> x, w, b, dy;
+    const float* bias;
+    OnBackend(const ConvCase& c, const NamedBackend& on)
+        : x(on, c.x), w(on, c.w), b(on, c.b), dy(on, c.dy), bias(c.bias ? b.data() : nullptr) {}
+};
+
 // A leaf that a rounding error of its length would overrun.
-Floats leaf_of(const Conv& conv) {
-    return Floats(conv.leaf_elements(), -3.0F);
+OnDevice<float> leaf_of(const NamedBackend& on, const Conv& conv) {
+    return {on, conv.leaf_elements(), -3.0F};
 }
 
-ConvResult backend_result(const ConvCase& c, Backend& backend) {
-    ConvResult r(c);
-    const auto conv = backend.plan_conv(c.shape, c.relu, true);
+ConvResult backend_result(const ConvCase& c, const NamedBackend& on) {
+    const ConvResult empty(c);
+    const OnBackend arrays(c, on);
+    const OnDevice<float> y(on, empty.y), dx(on, empty.dx), dw(on, empty.dw), db(on, empty.db);
+    const auto conv = on->plan_conv(c.shape, c.relu, true);
     conv->plan_rows(c.rows);
-    Stream& stream = backend.main();
-    conv->prepare(stream, c.w.data());
-    conv->forward(stream, c.rows, c.x.data(), c.bias ? c.b.data() : nullptr, r.y.data());
-    conv->backward_data(stream, c.rows, c.dy.data(), r.dx.data());
-    Floats leaf = leaf_of(*conv);
-    conv->backward_weights(stream, c.rows, c.x.data(), c.dy.data(), leaf.data());
-    REQUIRE(leaf.intact());
-    conv->store_gradient(stream, leaf.data(), r.dw.data(), r.db.data());
-    return r;
+    Stream& stream = on.main();
+    conv->prepare(stream, arrays.w.data());
+    conv->forward(stream, c.rows, arrays.x.data(), arrays.bias, y.data());
+    conv->backward_data(stream, c.rows, arrays.dy.data(), dx.data());
+    const OnDevice<float> leaf = leaf_of(on, *conv);
+    conv->backward_weights(stream, c.rows, arrays.x.data(), arrays.dy.data(), leaf.data());
+    REQUIRE(leaf.fetch().intact());
+    conv->store_gradient(stream, leaf.data(), dw.data(), db.data());
+    return {y.fetch(), dx.fetch(), dw.fetch(), db.fetch()};
 }
 
 void check_case(ConvCase& c, Random& random, const std::vector<NamedBackend>& backends) {
@@ -89,12 +102,17 @@ void check_case(ConvCase& c, Random& random, const std::vector<NamedBackend>& ba
     const ConvResult expected = reference_result(c);
     for (const NamedBackend& named : backends) {
         INFO(named.name);
-        const ConvResult r = backend_result(c, *named.backend);
+        const ConvResult r = backend_result(c, named);
         REQUIRE(same_bytes(r.y, expected.y));
         REQUIRE(same_bytes(r.dx, expected.dx));
         REQUIRE(same_bytes(r.dw, expected.dw));
         REQUIRE(same_bytes(r.db, expected.db));
     }
+}
+
+// On the emulation of a device a term takes a hundred times as long.
+bool on_host(const std::vector<NamedBackend>& backends) {
+    return backends.front()->host_sees_device();
 }
 
 bool fits(const ConvShape& s) {
@@ -166,11 +184,13 @@ ConvShape lenet_second() {
 
 }  // namespace
 
-TEST_CASE("convolutions give the reference's bytes on every instruction set and thread count") {
+TEST_CASE("convolutions give the reference's bytes on every backend, instruction set and thread count") {
     Random random;
     const auto backends = every_backend();
-    for (int i = 0; i < 250; ++i) {
-        ConvCase c = random_case(random, 300'000);
+    const int cases = on_host(backends) ? 250 : 60;
+    const int64_t terms = on_host(backends) ? 300'000 : 60'000;
+    for (int i = 0; i < cases; ++i) {
+        ConvCase c = random_case(random, terms);
         check_case(c, random, backends);
     }
 }
@@ -222,48 +242,69 @@ TEST_CASE("output positions without any tap are the bias, and input positions wi
 
 TEST_CASE("rows may be split over calls of convolutions, and over streams at once") {
     Random random;
-    for (const NamedBackend& named : every_backend(3)) {
-        Backend& backend = *named.backend;
+    for (const NamedBackend& on : every_backend(3)) {
         for (const int channels : {3, 12}) {
             ConvCase c;
             c.rows = 11;
             c.shape = lenet_second();
+            if (!on->host_sees_device()) c.shape.in = {6, 5, channels};
             c.shape.in.channels = channels;
             c.shape.out_channels = 20;
             c.fill(random);
-            const ConvResult expected = backend_result(c, backend);
-            const auto conv = backend.plan_conv(c.shape, false, true);
+            const ConvResult expected = reference_result(c);
+            const auto conv = on->plan_conv(c.shape, false, true);
             const std::vector<int> pieces = {1, 3, 2, 5};
             for (const int rows : pieces) conv->plan_rows(rows);
-            conv->prepare(backend.main(), c.w.data());
-            ConvResult r(c);
-            const auto ranges = backend.split_items(static_cast<int>(pieces.size()));
-            backend.for_each_range(ranges, [&](Stream& stream, int range) {
+            const OnBackend arrays(c, on);
+            const ConvResult empty(c);
+            const OnDevice<float> y(on, empty.y), dx(on, empty.dx);
+            std::vector<OnDevice<float>> leaves, gradients;
+            for (std::size_t i = 0; i < pieces.size(); ++i) {
+                leaves.push_back(leaf_of(on, *conv));
+                gradients.emplace_back(on, empty.dw);
+            }
+            conv->prepare(on.main(), arrays.w.data());
+            const auto ranges = on->split_items(static_cast<int>(pieces.size()));
+            on->for_each_range(ranges, [&](Stream& stream, int range) {
                 int64_t row = 0;
                 for (int i = 0; i < static_cast<int>(pieces.size()); ++i) {
                     const ShardRange mine = ranges[static_cast<std::size_t>(range)];
+                    const int rows = pieces[static_cast<std::size_t>(i)];
                     if (i >= mine.begin && i < mine.end) {
-                        const int64_t x = row * c.shape.in.elements(), y = row * c.shape.out().elements();
-                        const int rows = pieces[static_cast<std::size_t>(i)];
-                        conv->forward(stream, rows, c.x.data() + x, c.b.data(), r.y.data() + y);
-                        conv->backward_data(stream, rows, c.dy.data() + y, r.dx.data() + x);
+                        const int64_t x_at = row * c.shape.in.elements(), y_at = row * c.shape.out().elements();
+                        const float* const x = arrays.x.data() + x_at;
+                        const float* const dy = arrays.dy.data() + y_at;
+                        conv->forward(stream, rows, x, arrays.bias, y.data() + y_at);
+                        conv->backward_data(stream, rows, dy, dx.data() + x_at);
+                        conv->backward_weights(stream, rows, x, dy, leaves[static_cast<std::size_t>(i)].data());
                     }
-                    row += pieces[static_cast<std::size_t>(i)];
+                    row += rows;
                 }
             });
-            INFO(named.name << ", " << channels << " channels");
-            REQUIRE(same_bytes(r.y, expected.y));
-            REQUIRE(same_bytes(r.dx, expected.dx));
+            INFO(on.name << ", " << channels << " channels");
+            REQUIRE(same_bytes(y.fetch(), expected.y));
+            REQUIRE(same_bytes(dx.fetch(), expected.dx));
+            int64_t row = 0;
+            for (std::size_t i = 0; i < pieces.size(); ++i) {
+                Floats dw(c.shape.weights());
+                reference_conv_weight_gradient(c.shape, pieces[i], {0, c.shape.out_channels},
+                                               c.x.data() + row * c.shape.in.elements(),
+                                               c.dy.data() + row * c.shape.out().elements(), dw.data());
+                conv->store_gradient(on.main(), leaves[i].data(), gradients[i].data(), nullptr);
+                REQUIRE(same_bytes(gradients[i].fetch(), dw));
+                row += pieces[i];
+            }
         }
     }
 }
 
 TEST_CASE("leaves of shards are added in the device's order and stored in W's") {
     Random random;
-    for (const NamedBackend& named : every_backend(2)) {
+    for (const NamedBackend& on : every_backend(2)) {
         for (const int groups : {1, 2, 12}) {
             ConvCase left, right;
             left.shape = lenet_second();
+            if (!on->host_sees_device()) left.shape.in = {7, 9, 12};
             left.shape.in.channels = left.shape.out_channels = 12;
             left.shape.groups = groups;
             right.shape = left.shape;
@@ -272,22 +313,23 @@ TEST_CASE("leaves of shards are added in the device's order and stored in W's") 
             left.fill(random);
             right.fill(random);
             const ConvResult a = reference_result(left), b = reference_result(right);
-            Backend& backend = *named.backend;
-            const auto conv = backend.plan_conv(left.shape, false, false);
+            const auto conv = on->plan_conv(left.shape, false, false);
             conv->plan_rows(3);
             conv->plan_rows(2);
-            Floats leaf = leaf_of(*conv), other = leaf_of(*conv);
-            conv->backward_weights(backend.main(), 3, left.x.data(), left.dy.data(), leaf.data());
-            conv->backward_weights(backend.main(), 2, right.x.data(), right.dy.data(), other.data());
-            backend.add(backend.main(), conv->leaf_elements(), leaf.data(), other.data(), leaf.data());
-            ConvResult r(left);
-            conv->store_gradient(backend.main(), leaf.data(), r.dw.data(), r.db.data());
+            const OnBackend of_left(left, on), of_right(right, on);
+            const OnDevice<float> leaf = leaf_of(on, *conv), other = leaf_of(on, *conv);
+            conv->backward_weights(on.main(), 3, of_left.x.data(), of_left.dy.data(), leaf.data());
+            conv->backward_weights(on.main(), 2, of_right.x.data(), of_right.dy.data(), other.data());
+            on->add(on.main(), conv->leaf_elements(), leaf.data(), other.data(), leaf.data());
+            const ConvResult empty(left);
+            const OnDevice<float> to_dw(on, empty.dw), to_db(on, empty.db);
+            conv->store_gradient(on.main(), leaf.data(), to_dw.data(), to_db.data());
             Floats dw = a.dw, db = a.db;
             for (int64_t i = 0; i < dw.size(); ++i) dw[i] = a.dw[i] + b.dw[i];
             for (int64_t i = 0; i < db.size(); ++i) db[i] = a.db[i] + b.db[i];
-            INFO(named.name << ", " << groups << " groups");
-            REQUIRE(same_bytes(r.dw, dw));
-            REQUIRE(same_bytes(r.db, db));
+            INFO(on.name << ", " << groups << " groups");
+            REQUIRE(same_bytes(to_dw.fetch(), dw));
+            REQUIRE(same_bytes(to_db.fetch(), db));
         }
     }
 }
@@ -332,7 +374,7 @@ TEST_CASE("NaN and infinity stay what they are through convolutions and relu") {
         REQUIRE(std::isnan(expected.y[3]));
         for (const NamedBackend& named : every_backend(1)) {
             INFO(named.name << ", " << groups << " groups");
-            const ConvResult r = backend_result(c, *named.backend);
+            const ConvResult r = backend_result(c, named);
             CHECK(like(expected.y, r.y));
             CHECK(like(expected.dx, r.dx));
             CHECK(like(expected.dw, r.dw));
@@ -342,10 +384,10 @@ TEST_CASE("NaN and infinity stay what they are through convolutions and relu") {
 }
 
 TEST_CASE("a convolution that is none is refused with its numbers") {
-    const auto backend = make_cpu_backend({available_isas().front(), 1});
+    const auto backends = every_backend(1);
     const auto message = [&](const ConvShape& shape) -> std::string {
         try {
-            backend->plan_conv(shape, false, false);
+            backends.front()->plan_conv(shape, false, false);
         } catch (const Error& error) {
             CHECK(error.kind() == ErrorKind::kUsage);
             return error.what();
