@@ -1,107 +1,88 @@
 // Dense layers of defined arithmetic on a GPU: own matrix products (kernels/gemm.h), planned once for a layer's shape
-// and shards. Parts of split sums need memory of their own, which only one stream may use at a time: it is the main
-// stream's, and work on other streams, which share the device anyway, does without a split.
+// and shards.
 #include <algorithm>
-#include <cstring>
-#include <utility>
 
-#include "backend/arithmetic.hpp"
 #include "backend/cpu/reference_gemm.hpp"
 #include "cuda/access.h"
 #include "cuda/backend/cuda_context.hpp"
 #include "cuda/backend/dense_plan.hpp"
-#include "cuda/kernels/dense_bias.h"
+#include "cuda/backend/stream_scratch.hpp"
+#include "cuda/kernels/fold_rows.h"
 #include "cuda/kernels/gemm.h"
 
 namespace lockstep {
 namespace {
 
 static_assert(kGemmChain == kChainTerms, "the GPU's chains are those of the definition");
-static_assert(kGemmMostKept >= kMaxFoldStack + 1);
+
+int chains_of(int terms) {
+    return (terms + kGemmChain - 1) / kGemmChain;
+}
 
 class CudaDense final : public Dense {
   public:
     CudaDense(CudaContext& context, int in, int out, const FoldProgram& fold, bool relu)
-        : context_(context), in_(in), out_(out), rows_(fold.rows), relu_(relu), fold_(dense_fold(fold)) {
+        : scratch_(StreamScratch::of(context)),
+          in_(in),
+          out_(out),
+          rows_(fold.rows),
+          relu_(relu),
+          fold_(dense_fold(fold)) {
         if (rows_ == 0) return;
         const GemmDevice device{std::max(1, context.properties().multiProcessorCount),
                                 context.properties().sharedMemPerBlockOptin};
+        const auto note = [this](GemmWay way, const GemmSize& size, int chains) {
+            if (way.split) scratch_.reserve(gemm_partial_floats(size, chains));
+            return way;
+        };
         const GemmSize forward{rows_, out, in}, backward{rows_, in, out};
-        for (const bool main : {false, true}) {
-            Ways& ways = main ? main_ : others_;
-            ways.forward = gemm_way(device, forward, main);
-            ways.backward = gemm_way(device, backward, main);
-            for (const DenseFold::Root& root : fold_.roots) {
-                ways.gradients.push_back(gradient_way(device, in, out, root, main));
-                gemm_allow_shared(ways.gradients.back(), root.kept_chains);
-            }
+        forward_ = note(gemm_way(device, forward), forward, chains_of(in));
+        backward_ = note(gemm_way(device, backward), backward, chains_of(out));
+        for (const DenseFold::Root& root : fold_.roots) {
+            gradients_.push_back(note(gradient_way(device, in, out, root), {out, in, root.samples}, root.chains));
+            gemm_allow_shared(gradients_.back(), root.kept);
         }
-        allocate_partial(forward, backward);
-        upload_program();
+        upload_leaves(context);
     }
 
     void forward(Stream& stream, const float* x, const float* w, const float* bias, float* y) override {
-        if (rows_ == 0) return;
-        gemm_forward(ways(stream).forward, rows_, in_, out_, x, w, bias, relu_, y, partial(), cuda_stream(stream));
+        gemm_forward(forward_, rows_, in_, out_, x, w, bias, relu_, y, scratch_.of(stream), cuda_stream(stream));
     }
 
     void backward_data(Stream& stream, const float* dy, const float* w, float* dx) override {
-        if (rows_ == 0) return;
-        gemm_backward_data(ways(stream).backward, rows_, in_, out_, dy, w, dx, partial(), cuda_stream(stream));
+        gemm_backward_data(backward_, rows_, in_, out_, dy, w, dx, scratch_.of(stream), cuda_stream(stream));
     }
 
     void backward_weights(Stream& stream, const float* x, const float* dy, std::span<float* const> dw,
                           std::span<float* const> db) override {
-        const auto* const program = reinterpret_cast<const int32_t*>(program_ == nullptr ? nullptr : program_->data());
         for (std::size_t i = 0; i < fold_.roots.size(); ++i) {
             const DenseFold::Root& root = fold_.roots[i];
-            gemm_weight_gradient(ways(stream).gradients[i], in_, out_,
-                                 {program, root.first_chain, root.chains, root.kept_chains}, x, dy, rows_, dw[i],
-                                 partial(), cuda_stream(stream));
+            gemm_weight_gradient(gradients_[i], in_, out_, {leaves() + root.first_chain, root.chains, root.kept}, x, dy,
+                                 rows_, dw[i], scratch_.of(stream), cuda_stream(stream));
             if (db.empty()) continue;
-            dense_bias_gradient(rows_, out_, {program, root.first_shard, root.shards, root.kept_shards}, dy, db[i],
-                                cuda_stream(stream));
+            launch_fold_rows(leaves() + root.first_shard, root.shards, rows_, out_, dy, db[i], cuda_stream(stream));
         }
     }
 
   private:
-    struct Ways {
-        GemmWay forward, backward;
-        std::vector<GemmWay> gradients;  // of each root
-    };
-
-    const Ways& ways(Stream& stream) const { return &stream == &context_.main() ? main_ : others_; }
-    float* partial() { return partial_ == nullptr ? nullptr : partial_->floats(); }
-
-    void allocate_partial(const GemmSize& forward, const GemmSize& backward) {
-        int64_t floats = 0;
-        const auto want = [&](GemmWay way, const GemmSize& size, int64_t chains) {
-            if (way.split) floats = std::max(floats, gemm_partial_floats(size, chains));
-        };
-        want(main_.forward, forward, (in_ + kGemmChain - 1) / kGemmChain);
-        want(main_.backward, backward, (out_ + kGemmChain - 1) / kGemmChain);
-        for (std::size_t i = 0; i < fold_.roots.size(); ++i)
-            want(main_.gradients[i], {out_, in_, rows_}, fold_.roots[i].chains);
-        if (floats > 0) partial_ = context_.allocate(static_cast<std::size_t>(floats) * sizeof(float));
-    }
-
-    void upload_program() {
-        const std::size_t bytes = fold_.program.size() * sizeof(int32_t);
-        const auto host = context_.allocate_host(bytes);
-        std::memcpy(host->data(), fold_.program.data(), bytes);
-        program_ = context_.allocate(bytes);
-        const cudaStream_t stream = context_.main().get();
-        CUDA_CHECK(cudaMemcpyAsync(program_->data(), host->data(), bytes, cudaMemcpyHostToDevice, stream));
+    void upload_leaves(CudaContext& context) {
+        const std::size_t bytes = fold_.leaves.size() * sizeof(FoldLeaf);
+        const auto host = context.allocate_host(bytes);
+        std::copy(fold_.leaves.begin(), fold_.leaves.end(), reinterpret_cast<FoldLeaf*>(host->data()));
+        leaves_ = context.allocate(bytes);
+        const cudaStream_t stream = context.main().get();
+        CUDA_CHECK(cudaMemcpyAsync(leaves_->data(), host->data(), bytes, cudaMemcpyHostToDevice, stream));
         CUDA_CHECK(cudaStreamSynchronize(stream));
     }
+    const FoldLeaf* leaves() const { return reinterpret_cast<const FoldLeaf*>(leaves_->data()); }
 
-    CudaContext& context_;
+    StreamScratch& scratch_;  // parts of split sums
     int in_, out_, rows_;
     bool relu_;
     DenseFold fold_;
-    Ways main_, others_;
-    std::unique_ptr<Buffer> program_;  // fold_.program on the device
-    std::unique_ptr<Buffer> partial_;  // parts of split sums, one operation at a time
+    GemmWay forward_, backward_;
+    std::vector<GemmWay> gradients_;  // of each root
+    std::unique_ptr<Buffer> leaves_;  // fold_.leaves on the device
 };
 
 }  // namespace

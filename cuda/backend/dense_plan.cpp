@@ -12,7 +12,7 @@ constexpr double kProductsPerCycle = 128;     // of a multiprocessor of sm_90 an
 constexpr double kSharedBytesPerCycle = 128;  // of a multiprocessor
 constexpr double kMemoryBytesPerCycle = 32;   // of a multiprocessor's share of the second-level cache
 constexpr double kLaunchCycles = 5000;        // of a second kernel behind the first
-constexpr int64_t kMostPartial = int64_t{64} << 20;  // bytes of parts of sums; a split beyond has outputs enough
+constexpr int64_t kMostPartial = int64_t{32} << 20;  // bytes of parts of sums; a split beyond has outputs enough
 constexpr int kMostParts = 65535;                    // gridDim.z
 
 int64_t ceiling(int64_t n, int64_t multiple) {
@@ -67,32 +67,31 @@ class Best {
 
 }  // namespace
 
-GemmWay gemm_way(const GemmDevice& device, const GemmSize& size, bool may_split) {
+GemmWay gemm_way(const GemmDevice& device, const GemmSize& size) {
     const int64_t parts = ceiling(size.depth, kGemmChain);
     Best best;
     for (const GemmTile tile : kGemmTiles) {
         const GemmTileShape shape = shape_of(tile);
         best.offer({tile, false}, tile_cycles(device, shape, size, 1, size.depth, 0));
-        if (!may_split || !fits_split(size, parts)) continue;
+        if (!fits_split(size, parts)) continue;
         best.offer({tile, true},
                    tile_cycles(device, shape, size, parts, kGemmChain, 0) + join_cycles(device, size, parts));
     }
     return best.way();
 }
 
-GemmWay gradient_way(const GemmDevice& device, int in, int out, const DenseFold::Root& root, bool may_split) {
+GemmWay gradient_way(const GemmDevice& device, int in, int out, const DenseFold::Root& root) {
     const GemmSize size{out, in, root.samples};
     Best best;
     for (const GemmTile tile : kGemmTiles) {
         const GemmTileShape shape = shape_of(tile);
         // A value in a register saves half of what would go to shared memory, the next one half of the rest.
-        const double moved =
-            root.kept_chains > shape.registers ? root.chains / static_cast<double>(1 << shape.registers) : 0;
+        const double moved = root.kept > shape.registers ? root.chains / static_cast<double>(1 << shape.registers) : 0;
         const double waits = 2 * moved * shape.rows * shape.columns * sizeof(float) / kSharedBytesPerCycle;
-        if (gemm_gradient_shared({tile, false}, root.kept_chains) <= device.shared_bytes) {
+        if (gemm_gradient_shared({tile, false}, root.kept) <= device.shared_bytes) {
             best.offer({tile, false}, tile_cycles(device, shape, size, 1, root.samples, waits));
         }
-        if (!may_split || !fits_split(size, root.chains)) continue;
+        if (!fits_split(size, root.chains)) continue;
         const int64_t longest = std::min<int64_t>(kGemmChain, ceiling(root.samples, root.chains) * 2);
         best.offer({tile, true},
                    tile_cycles(device, shape, size, root.chains, longest, 0) + join_cycles(device, size, root.chains));
@@ -102,33 +101,29 @@ GemmWay gradient_way(const GemmDevice& device, int in, int out, const DenseFold:
 
 DenseFold dense_fold(const FoldProgram& fold) {
     DenseFold made;
-    std::vector<int32_t> shards;
-    int chains = 0;
+    std::vector<FoldLeaf> shards;
     bool begins = true;  // a root
-    int waiting_chains = 0, waiting_shards = 0;
+    int waiting = 0;
     for (const FoldProgram::Leaf& leaf : fold.leaves) {
-        if (begins) made.roots.push_back({chains, 0, 0, static_cast<int>(shards.size()) / kGemmChainInts, 0, 0, 0});
+        if (begins) {
+            made.roots.push_back({static_cast<int>(made.leaves.size()), 0, 0, static_cast<int>(shards.size()), 0, 0});
+        }
         DenseFold::Root& root = made.roots.back();
-        const auto note = [&](int adds, bool last, int& waiting, int& kept) {
-            waiting -= adds;
-            if (!last) kept = std::max(kept, ++waiting);
-        };
         for (int begin = leaf.begin; begin < leaf.end; begin += kGemmChain) {
             const int end = std::min(leaf.end, begin + kGemmChain);
             const int adds = (begin > leaf.begin ? 1 : 0) + (end == leaf.end ? leaf.adds : 0);
-            made.program.insert(made.program.end(), {begin, end, adds});
-            note(adds, end == leaf.end && leaf.root >= 0, waiting_chains, root.kept_chains);
+            made.leaves.push_back({begin, end, adds});
             ++root.chains;
-            ++chains;
+            waiting -= adds;
+            if (end < leaf.end || leaf.root < 0) root.kept = std::max(root.kept, ++waiting);
         }
-        shards.insert(shards.end(), {leaf.begin, leaf.end, leaf.adds});
-        note(leaf.adds, leaf.root >= 0, waiting_shards, root.kept_shards);
+        shards.push_back({leaf.begin, leaf.end, leaf.adds});
         ++root.shards;
         root.samples += leaf.end - leaf.begin;
         begins = leaf.root >= 0;
     }
-    for (DenseFold::Root& root : made.roots) root.first_shard += chains;
-    made.program.insert(made.program.end(), shards.begin(), shards.end());
+    for (DenseFold::Root& root : made.roots) root.first_shard += static_cast<int>(made.leaves.size());
+    made.leaves.insert(made.leaves.end(), shards.begin(), shards.end());
     return made;
 }
 

@@ -27,23 +27,24 @@ constexpr int64_t gemm_partial_floats(const GemmSize& size, int64_t chains) {
     return chains * size.rows * size.columns;
 }
 
-/// For gemm_forward and gemm_backward_data. `may_split`: whether there is memory for parts of sums.
-GemmWay gemm_way(const GemmDevice& device, const GemmSize& size, bool may_split);
+/// For gemm_forward and gemm_backward_data.
+GemmWay gemm_way(const GemmDevice& device, const GemmSize& size);
 
 /// The fold program of a layer as kernels read it: a root's chains, and a root's shards, stand side by side.
 struct DenseFold {
     struct Root {
-        int first_chain, chains, kept_chains;  // kept: most values that wait on the stack
-        int first_shard, shards, kept_shards;
+        int first_chain, chains;
+        int kept;  // most chains that wait on the stack
+        int first_shard, shards;
         int samples;
     };
     std::vector<Root> roots;
-    std::vector<int32_t> program;  // kGemmChainInts for each chain of the weight gradient, then for each shard
+    std::vector<FoldLeaf> leaves;  // for each chain of the weight gradient, then for each shard
 };
 /// A shard of more than kGemmChain samples has several chains: the further ones are added to those before.
 DenseFold dense_fold(const FoldProgram& fold);
 
 /// For gemm_weight_gradient of one root.
-GemmWay gradient_way(const GemmDevice& device, int in, int out, const DenseFold::Root& root, bool may_split);
+GemmWay gradient_way(const GemmDevice& device, int in, int out, const DenseFold::Root& root);
 
 }  // namespace lockstep

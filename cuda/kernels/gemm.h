@@ -27,12 +27,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cuda/kernels/fold_rows.h"
+
 namespace lockstep {
 
 /// Terms of one fma chain.
 inline constexpr int kGemmChain = 512;
-/// Most values on the stack of a fold: log2 of the shards, one more for a shard of several chains, and the last.
-inline constexpr int kGemmMostKept = 42;
 
 enum class GemmTile { k128x128, k64x64, k32x32, k16x128 };
 inline constexpr GemmTile kGemmTiles[] = {GemmTile::k128x128, GemmTile::k64x64, GemmTile::k32x32, GemmTile::k16x128};
@@ -73,17 +73,15 @@ void gemm_forward(GemmWay way, int rows, int in, int out, const float* x, const 
 void gemm_backward_data(GemmWay way, int rows, int in, int out, const float* dy, const float* w, float* dx,
                         float* partial, cudaStream_t stream);
 
-/// How the chains of one root add up, on the device: `count` chains from number `first` on, each three integers: first
-/// sample, one past the last, additions after it (FoldProgram's, with a chain in the place of a shard).
+/// The chains of one root, on the device: a fold program's leaves with a chain in the place of a shard.
 struct GemmChains {
-    const int32_t* program;
-    int first, count;
+    const FoldLeaf* leaves;
+    int count;
     int kept;  // most values that wait on the stack
 };
-inline constexpr int kGemmChainInts = 3;
 
 /// dW [out][in] of one root: over each chain's samples one fma chain dy [rows][out]^T x [rows][in], added up as the
-/// program says. With a split, `partial` holds count * out * in floats.
+/// leaves say. With a split, `partial` holds count * out * in floats.
 void gemm_weight_gradient(GemmWay way, int in, int out, const GemmChains& chains, const float* x, const float* dy,
                           int rows, float* dw, float* partial, cudaStream_t stream);
 

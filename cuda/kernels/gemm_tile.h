@@ -42,8 +42,8 @@ struct Tile {
 };
 
 using Tile128x128 = Tile<GemmTile::k128x128, 8, 8, 8, 2, 1>;
-using Tile64x64 = Tile<GemmTile::k64x64, 8, 4, 16, 4, 4>;
-using Tile32x32 = Tile<GemmTile::k32x32, 4, 4, 16, 8, 8>;
+using Tile64x64 = Tile<GemmTile::k64x64, 8, 4, 16, 4, 3>;
+using Tile32x32 = Tile<GemmTile::k32x32, 4, 4, 16, 8, 6>;
 using Tile16x128 = Tile<GemmTile::k16x128, 4, 4, 16, 4, 3>;
 
 /// The slices of both operands, twice: one is multiplied while the other is filled.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "backend/arithmetic.hpp"
 #include "cuda/kernels/gemm.h"
 #include "cuda/kernels/gemm_tile.h"
 
@@ -16,8 +17,8 @@ using namespace gemm;
 
 struct GradientShape {
     int rows, in, out;
-    int first, count;     // chains of the root
     int chains_of_block;  // that a thread block takes, z-th part by z-th part: all, or one
+    int nothing;          // 0, which the compiler cannot know
     bool quads_dy, quads_x, quads_out;
 };
 
@@ -101,18 +102,17 @@ __device__ __forceinline__ void store_gradient(const GradientShape& s, const Til
 // memory at their borders.
 template <class T, bool kStack>
 __global__ void __launch_bounds__(T::kThreads, kStack ? T::kStackBlocks : T::kBlocks)
-    k_weight_gradient(const float* __restrict__ dy, const float* __restrict__ x, const int32_t* __restrict__ program,
+    k_weight_gradient(const float* __restrict__ dy, const float* __restrict__ x, const FoldLeaf* __restrict__ leaves,
                       float* __restrict__ dw, GradientShape s) {
     LS_DYN_SHARED(float, memory);
     const Slices<T> slices{memory};
     const TilePlace<T> tile(s.out, s.in);
     const Place<T> place;
-    dw += static_cast<int64_t>(blockIdx.z) * s.out * s.in;
 
-    const int32_t* chain = program + kGemmChainInts * (s.first + static_cast<int>(blockIdx.z) * s.chains_of_block);
-    const int32_t* const last_chain = chain + kGemmChainInts * (s.chains_of_block - 1);
-    const int begin = __ldg(chain), end = __ldg(last_chain + 1);
-    int chain_end = __ldg(chain + 1);
+    const FoldLeaf* chain = leaves + static_cast<int64_t>(blockIdx.z) * s.chains_of_block;
+    const FoldLeaf* const last_chain = chain + s.chains_of_block - 1;
+    const int begin = chain->begin, end = last_chain->end;
+    [[maybe_unused]] int chain_end = chain->end;
     SliceLoader<T, T::kRows, false> rows(dy, s.out, tile.row, s.out, s.quads_dy, begin, end);
     SliceLoader<T, T::kColumns, false> columns(x, s.in, tile.column, s.in, s.quads_x, begin, end);
     rows.load();
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(T::kThreads, kStack ? T::kStackBlocks : T::kBl
     columns.store(slices.columns(0));
     __syncthreads();
     using Kept = std::conditional_t<kStack, KeptSums<T>, NothingKept>;
-    Kept kept(memory + T::kShape.slice_bytes / sizeof(float));
+    [[maybe_unused]] Kept kept(memory + T::kShape.slice_bytes / sizeof(float));
     Outputs<T> sum;
     clear<T>(sum);
     int buffer = 0;
@@ -132,19 +132,21 @@ __global__ void __launch_bounds__(T::kThreads, kStack ? T::kStackBlocks : T::kBl
             rows.load();
             columns.load();
         }
-        for (int at = k; at < min(next, end);) {
-            const int stop = min(next, chain_end);
-            multiply_slice<T>(slices, buffer, at - k, stop - k, place, sum);
-            at = stop;
-            if constexpr (kStack) {
+        if constexpr (kStack) {
+            for (int at = k; at < min(next, end);) {
+                const int stop = min(next, chain_end);
+                multiply_slice<T>(slices, buffer, at - k, stop - k, place, sum);
+                at = stop;
                 if (at < chain_end) continue;
-                for (int adds = __ldg(chain + 2); adds > 0; --adds) kept.pop_and_add(sum);
+                for (int adds = chain->adds; adds > 0; --adds) kept.pop_and_add(sum);
                 if (chain == last_chain) continue;
                 kept.push(sum);
                 clear<T>(sum);
-                chain += kGemmChainInts;
-                chain_end = __ldg(chain + 1);
+                ++chain;
+                chain_end = chain->end;
             }
+        } else {
+            multiply_slice<T>(slices, buffer, 0, min(T::kDepth, end - k), place, sum);
         }
         buffer ^= 1;
         if (more) {
@@ -153,14 +155,17 @@ __global__ void __launch_bounds__(T::kThreads, kStack ? T::kStackBlocks : T::kBl
         }
         __syncthreads();
     }
-    store_gradient<T>(s, tile, place, sum, dw);
+    // Found again from a number that the compiler cannot know to be the same: the chains have no registers to remember
+    // it.
+    const TilePlace<T> same_tile(s.out + s.nothing, s.in);
+    store_gradient<T>(s, same_tile, place, sum, dw + static_cast<int64_t>(blockIdx.z) * s.out * s.in);
 }
 
 // The same tree over chains that lie in memory: `partial` holds n values of each chain.
 __global__ void __launch_bounds__(256)
-    k_fold_chains(const float* __restrict__ partial, const int32_t* __restrict__ program, float* __restrict__ dw,
-                  int first, int count, int64_t n) {
-    float stack[kGemmMostKept];
+    k_fold_chains(const float* __restrict__ partial, const FoldLeaf* __restrict__ leaves, float* __restrict__ dw,
+                  int count, int64_t n) {
+    float stack[kMaxFoldStack + 1];  // one more for a shard of several chains
     const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {
         int depth = 0;
@@ -168,8 +173,7 @@ __global__ void __launch_bounds__(256)
         for (int chain = 0; chain < count; ++chain) {
             if (chain > 0) stack[depth++] = value;
             value = __ldg(partial + chain * n + i);
-            for (int adds = __ldg(program + kGemmChainInts * (first + chain) + 2); adds > 0; --adds)
-                value = stack[--depth] + value;
+            for (int adds = leaves[chain].adds; adds > 0; --adds) value = stack[--depth] + value;
         }
         dw[i] = value;
     }
@@ -181,15 +185,14 @@ void gemm_weight_gradient(GemmWay way, int in_features, int out_features, const 
                           const float* dy, int rows, float* dw, float* partial, cudaStream_t stream) {
     const bool split = way.split && chains.count > 1;
     const auto samples = static_cast<std::size_t>(rows), parts = static_cast<std::size_t>(split ? chains.count : 1),
-               n = static_cast<std::size_t>(out_features) * static_cast<std::size_t>(in_features),
-               program_ints = static_cast<std::size_t>(kGemmChainInts * (chains.first + chains.count));
+               n = static_cast<std::size_t>(out_features) * static_cast<std::size_t>(in_features);
+    const auto leaves = in(chains.leaves, static_cast<std::size_t>(chains.count));
     float* const to = split ? partial : dw;
     const GradientShape shape{rows,
                               in_features,
                               out_features,
-                              chains.first,
-                              chains.count,
                               split ? 1 : chains.count,
+                              0,
                               in_quads(dy, out_features),
                               in_quads(x, in_features),
                               in_quads(to, in_features)};
@@ -197,8 +200,7 @@ void gemm_weight_gradient(GemmWay way, int in_features, int out_features, const 
         const dim3 grid(tiles_of<T>(out_features, in_features), 1, static_cast<unsigned>(parts));
         launch(k_weight_gradient<T, kStack>, grid, T::kThreads, gemm_gradient_shared(way, chains.kept), stream,
                in(dy, samples * static_cast<std::size_t>(out_features)),
-               in(x, samples * static_cast<std::size_t>(in_features)), in(chains.program, program_ints),
-               out(to, n * parts), shape);
+               in(x, samples * static_cast<std::size_t>(in_features)), leaves, out(to, n * parts), shape);
     };
     with_tile(way.tile, [&]<class T>() {
         if (split || chains.count == 1) {
@@ -209,8 +211,8 @@ void gemm_weight_gradient(GemmWay way, int in_features, int out_features, const 
     });
     if (!split) return;
     const auto blocks = static_cast<unsigned>(std::min<std::size_t>((n + 255) / 256, 4096));
-    launch(k_fold_chains, blocks, 256, 0, stream, in(static_cast<const float*>(to), n * parts),
-           in(chains.program, program_ints), out(dw, n), chains.first, chains.count, static_cast<int64_t>(n));
+    launch(k_fold_chains, blocks, 256, 0, stream, in(static_cast<const float*>(to), n * parts), leaves, out(dw, n),
+           chains.count, static_cast<int64_t>(n));
 }
 
 void gemm_allow_shared(GemmWay way, int kept) {

@@ -14,7 +14,7 @@
 #include "core/canonical_tree.hpp"
 #include "cuda/access.h"
 #include "cuda/backend/dense_plan.hpp"
-#include "cuda/kernels/dense_bias.h"
+#include "cuda/kernels/fold_rows.h"
 #include "cuda/kernels/gemm.h"
 
 using namespace lockstep;
@@ -115,17 +115,17 @@ std::size_t product(int a, int b, int c = 1) {
 Numbers device_gradient(const OneStream& stream, GemmWay way, const FoldProgram& program, int in, int out,
                         const Numbers& x, const Numbers& dy, int shift) {
     const DenseFold fold = dense_fold(program);
-    const Device<int32_t> chains(stream, fold.program);
+    const Device<FoldLeaf> leaves(stream, fold.leaves);
     const Device<float> on_x(stream, x, shift), on_dy(stream, dy, shift);
     Numbers all;
     for (const DenseFold::Root& root : fold.roots) {
         const Device<float> dw(stream, Numbers(product(in, out), -3.0F), shift), db(stream, Numbers(product(out, 1)));
         const Device<float> partial(stream, Numbers(way.split ? product(in, out, root.chains) : 0));
-        gemm_allow_shared(way, root.kept_chains);
-        gemm_weight_gradient(way, in, out, {chains.data(), root.first_chain, root.chains, root.kept_chains},
-                             on_x.data(), on_dy.data(), program.rows, dw.data(), partial.data(), stream.get());
-        dense_bias_gradient(program.rows, out, {chains.data(), root.first_shard, root.shards, root.kept_shards},
-                            on_dy.data(), db.data(), stream.get());
+        gemm_allow_shared(way, root.kept);
+        gemm_weight_gradient(way, in, out, {leaves.data() + root.first_chain, root.chains, root.kept}, on_x.data(),
+                             on_dy.data(), program.rows, dw.data(), partial.data(), stream.get());
+        launch_fold_rows(leaves.data() + root.first_shard, root.shards, program.rows, out, on_dy.data(), db.data(),
+                         stream.get());
         for (const Numbers& part : {dw.fetch(), db.fetch()}) all.insert(all.end(), part.begin(), part.end());
     }
     return all;
@@ -218,7 +218,7 @@ TEST_CASE("every tile of the weight gradient adds shards up as the tree does, sp
                 const GemmWay way{tile, split};
                 INFO(text(way) << ": " << c.in << " -> " << c.out << ", " << program.rows << " rows");
                 int kept = 0;
-                for (const DenseFold::Root& root : dense_fold(program).roots) kept = std::max(kept, root.kept_chains);
+                for (const DenseFold::Root& root : dense_fold(program).roots) kept = std::max(kept, root.kept);
                 if (gemm_gradient_shared(way, kept) > std::size_t{160} << 10) continue;
                 CHECK(same_bytes(device_gradient(stream, way, program, c.in, c.out, x, dy, c.shift), expected));
             }
