@@ -172,22 +172,6 @@ void examine_instructions(const ClusterFacts& facts, Findings& findings) {
     }
 }
 
-void examine_gpus(const ClusterFacts& facts, Findings& findings) {
-    int gpus = 0;
-    std::string where;
-    for (const HostRanks& host : ranks_by_host(facts.ranks)) {
-        const int here = facts_of(facts, host.ranks.front()).host.gpus;
-        gpus += here;
-        if (here > 0) where += fmt::format("{}{} on {}", where.empty() ? "" : ", ", here, host.host);
-    }
-    findings.push_back({gpus > 0 ? Severity::kNote : Severity::kOk,
-                        "gpu",
-                        gpus > 0 ? fmt::format("this build has no CUDA backend: the GPUs ({}) stay idle", where)
-                                 : "this build has no CUDA backend, and no host has an NVIDIA GPU",
-                        "",
-                        {}});
-}
-
 }  // namespace
 
 void examine_cores(const ClusterFacts& facts, Findings& findings) {
@@ -195,7 +179,6 @@ void examine_cores(const ClusterFacts& facts, Findings& findings) {
     for (const HostRanks& host : ranks_by_host(facts.ranks)) examine_host(facts, host, by_host);
     by_host.append_to(findings);
     examine_instructions(facts, findings);
-    examine_gpus(facts, findings);
 }
 
 }  // namespace lockstep

@@ -34,9 +34,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FileFacts, key, path, bytes, reason)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ConfigFacts, fault, json, origins, files)
 
 void to_json(nlohmann::json& json, const RankFacts& f) {
-    json = {{"local_rank", f.local_rank}, {"program", f.program},         {"host", f.host},
-            {"cgroup", f.cgroup},         {"limits", f.limits},           {"launch", f.launch},
-            {"device", f.device},         {"environment", f.environment}, {"config", f.config}};
+    json = {{"local_rank", f.local_rank},   {"program", f.program}, {"host", f.host},     {"cgroup", f.cgroup},
+            {"limits", f.limits},           {"launch", f.launch},   {"device", f.device}, {"gpu", f.gpu},
+            {"environment", f.environment}, {"config", f.config}};
 }
 void from_json(const nlohmann::json& json, RankFacts& f) {
     json.at("local_rank").get_to(f.local_rank);
@@ -46,6 +46,7 @@ void from_json(const nlohmann::json& json, RankFacts& f) {
     json.at("limits").get_to(f.limits);
     json.at("launch").get_to(f.launch);
     json.at("device").get_to(f.device);
+    json.at("gpu").get_to(f.gpu);
     json.at("environment").get_to(f.environment);
     json.at("config").get_to(f.config);
 }
@@ -214,7 +215,9 @@ RankFacts gather_facts(Communicator& comm, const FactSources& sources) {
     facts.limits = read_limits();
     facts.launch = launch_of(environment_with(kLauncherVariables));
     facts.environment = environment_with(kActedOn);
-    facts.device = device_facts(comm, read_config(sources, facts.config));
+    const Config config = read_config(sources, facts.config);
+    facts.device = device_facts(comm, config);
+    facts.gpu = look_at_gpus(config);
     return facts;
 }
 

@@ -11,6 +11,7 @@
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 #include "config/environment.hpp"
+#include "train/doctor_gpus.hpp"
 #include "train/doctor_machine.hpp"
 
 namespace lockstep {
@@ -68,6 +69,7 @@ struct RankFacts {
     LimitFacts limits;
     LaunchFacts launch;
     DeviceFacts device;
+    GpuReport gpu;
     Environment environment;  // what libraries and shells act on; no launcher's bookkeeping
     ConfigFacts config;
 };

@@ -13,6 +13,7 @@ Findings examine(const ClusterFacts& facts) {
     examine_equality(facts, findings);
     examine_config(facts, findings);
     examine_cores(facts, findings);
+    examine_gpus(facts, findings);
     examine_resources(facts, findings);
     examine_network(facts, findings);
     std::stable_sort(findings.begin(), findings.end(),

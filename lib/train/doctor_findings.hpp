@@ -43,6 +43,7 @@ Findings examine(const ClusterFacts& facts);
 // Its parts, each in the file named.
 void examine_launch(const ClusterFacts& facts, Findings& findings);     // doctor_launch.cpp
 void examine_cores(const ClusterFacts& facts, Findings& findings);      // doctor_cores.cpp
+void examine_gpus(const ClusterFacts& facts, Findings& findings);       // doctor_gpus.cpp
 void examine_equality(const ClusterFacts& facts, Findings& findings);   // doctor_equality.cpp
 void examine_config(const ClusterFacts& facts, Findings& findings);     // doctor_config.cpp
 void examine_resources(const ClusterFacts& facts, Findings& findings);  // doctor_resources.cpp

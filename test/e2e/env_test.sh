@@ -23,7 +23,7 @@ expect_exit 0
 expect_stderr ""
 expect_in_stdout "(arithmetic 1)"
 finding ok launch '1 rank \(alone\)'
-finding ok gpu "this build has no CUDA backend"
+finding ok gpu "no host has an NVIDIA GPU"
 finding ok folder "is free for $PWD"
 expect_in_stdout "0 faults, "
 run "$lockstep" doctor --color always
