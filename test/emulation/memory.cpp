@@ -49,6 +49,7 @@ MemorySpace::MemorySpace(MemoryKind kind, std::size_t reserved)
 
 void* MemorySpace::allocate(std::size_t bytes, int device) {
     const std::lock_guard lock(mutex_);
+    if (bytes > reserve_) return nullptr;  // no host has it: refused, as any other lack of memory
     const std::size_t padded = round_up(bytes, kAlign), span = round_up(padded, kPage);
     if (top_ + span + kPage > reserve_) fail(cudaErrorMemoryAllocation, "the emulation's addresses are used up");
     if (mprotect(storage_ + top_, span, PROT_READ | PROT_WRITE) != 0) return nullptr;
