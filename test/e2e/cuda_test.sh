@@ -1,0 +1,188 @@
+#!/usr/bin/env bash
+# What: the executable on emulated GPUs: the bits of the CPU run at any number of ranks, streams and bucket sizes, by NCCL
+#       and through host memory, with CPU ranks among the GPU ranks; stop and resume on the other device; verify; vendor
+#       arithmetic; and one clear line with the right exit code where a GPU cannot be used.
+# Usage: cuda_test.sh PATH_TO_LOCKSTEP PATH_TO_EMULATED_CUDA_LIBRARY [all]   (all: every point of the issue, minutes)
+# Needs: mpirun. Works in a temporary folder.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/assertions.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/training.sh"
+lockstep=$(realpath "$1")
+library=$(realpath "$2")
+points=${3:-some}
+cd "$(mktemp -d)"
+trap 'rm -rf "$PWD"' EXIT
+unset "${!LOCKSTEP_@}"
+export LOCKSTEP_DEBUG_CUDA_PLUGIN=$library
+
+small_config > mlp.toml
+{
+    small_config | sed 's/shape = .*/shape = [12, 12, 1]/; s/hidden = .*/name = "lenet"\nchannels = [2, 3]\ndropout = 0.4/; s/samples = 203/samples = 80/'
+    printf '[optimizer]\nname = "adam"\n'
+} > lenet.toml
+
+# trained RANKS DIR ARGUMENTS…: with 0 ranks alone, without mpirun.
+trained() {
+    local ranks=$1 out=$2
+    shift 2
+    if ((ranks == 0)); then run timeout 60 "$lockstep" train -q --out "$out" "$@"; else run mpi "$ranks" "$lockstep" train -q --out "$out" "$@"; fi
+}
+on_cpu() { trained "$1" "$2" --set device.backend=cpu "${@:3}"; }
+on_gpu() { trained "$1" "$2" --set device.backend=cuda "${@:3}"; }
+# same_on_gpu RANKS MODEL ARGUMENTS…: the run on GPUs has the bytes of the CPU's.
+same_on_gpu() {
+    rm -rf gpu
+    on_gpu "$1" gpu -c "$2.toml" "${@:3}"
+    expect_exit 0
+    expect_same_run "cpu-$2" gpu
+}
+
+for model in mlp lenet; do
+    on_cpu 0 cpu-$model -c $model.toml --set checkpoint.every_steps=4 --set checkpoint.keep=0
+    expect_exit 0
+done
+
+# Ranks, streams, bucket sizes, transports.
+same_on_gpu 0 mlp --set device.streams=4
+same_on_gpu 3 mlp --set device.streams=2 --set reduce.bucket_kib=1
+same_on_gpu 2 lenet --set device.streams=4 --set reduce.small_kib=0
+if [[ $points == all ]]; then
+    for model in mlp lenet; do
+        for ranks in 0 1 2 3 4 8; do
+            for streams in 1 2 4; do
+                for bucket in 1 4096; do
+                    same_on_gpu $ranks $model --set device.streams=$streams --set reduce.bucket_kib=$bucket
+                done
+            done
+            same_on_gpu $ranks $model --set device.transport=staged --set reduce.bucket_kib=1
+        done
+    done
+    for order in eager random; do
+        for seed in 1 2 3; do
+            LOCKSTEP_EMULATION_ORDER=$order LOCKSTEP_EMULATION_SEED=$seed same_on_gpu 3 lenet --set device.streams=2
+        done
+    done
+fi
+
+# mixed RANKS GPUS MODEL: the last ranks compute on GPUs, the others on CPUs.
+mixed() {
+    local program=("$lockstep" train -q --out gpu -c "$3.toml" --set reduce.bucket_kib=1)
+    rm -rf gpu
+    run launch -np $(($1 - $2)) env LOCKSTEP_DEVICE_BACKEND=cpu "${program[@]}" : -np "$2" env LOCKSTEP_DEVICE_BACKEND=cuda "${program[@]}"
+    expect_exit 0
+    expect_same_run "cpu-$3" gpu
+}
+mixed 3 2 lenet
+[[ $points == some ]] || for ranks in 2 4 5; do mixed $ranks 1 mlp; done
+
+# More ranks than GPUs: they take turns, with one warning; by NCCL it is refused.
+LOCKSTEP_EMULATION_DEVICES=2 same_on_gpu 4 mlp
+expect_in_stderr "lockstep: warning: ranks 0, 2 share GPU 0000:10:00.0 of $(hostname), and so it is on 1 more"
+[[ $(lockstep_said | wc -l) == 1 ]] || fail "more than the warning"
+LOCKSTEP_EMULATION_DEVICES=2 on_gpu 3 none -c mlp.toml --set device.transport=nccl
+expect_exit 2
+expect_in_stderr "needs a GPU of its own for each rank, and ranks 0, 2 share GPU 0000:10:00.0"
+[[ ! -e none ]] || fail "a run that cannot start leaves a folder"
+
+# A run that goes on from a checkpoint of the other device.
+goes_on() { # FROM BACKEND RANKS MODEL
+    local checkpoint
+    checkpoint=$(find "$1/checkpoints" -mindepth 1 -maxdepth 1 -name '*0004*' | head -n 1)
+    [[ -n $checkpoint ]] || fail "no checkpoint of step 4 in $1"
+    rm -rf resumed
+    trained "$3" resumed -c "$4.toml" --set device.backend="$2" --resume "$checkpoint"
+    expect_exit 0
+    [[ $(sha256sum < resumed/model.safetensors) == $(sha256sum < "cpu-$4/model.safetensors") ]] || fail "other weights after $1"
+}
+goes_on cpu-lenet cuda 2 lenet
+if [[ $points == all ]]; then
+    goes_on cpu-mlp cuda 3 mlp
+    rm -rf gpu
+    on_gpu 2 gpu -c lenet.toml --set checkpoint.every_steps=4 --set checkpoint.keep=0
+    expect_same_run cpu-lenet gpu
+    goes_on gpu cpu 3 lenet
+    goes_on gpu cuda 4 lenet
+fi
+
+# verify: worlds of GPUs are equal, and a planted bit is found.
+run mpi 2 "$lockstep" verify -c mlp.toml --steps 3 --set device.backend=cuda
+expect_exit 0
+expect_in_stdout "equal: 3 steps in 2 worlds"
+run mpi 2 "$lockstep" verify -c mlp.toml --steps 3 --set device.backend=cuda --fault rank:1,step:2,bit:5
+expect_exit 4
+
+# Vendor arithmetic: one result for every world, near the CPU's.
+weights() { tail -c +$((9 + $(od -An -t u8 -N 8 "$1/model.safetensors"))) "$1/model.safetensors" | od -An -v -t f4 -w4; }
+vendor() { # MODEL STEPS RANKS…
+    local model=$1 steps=$2 ranks
+    shift 2
+    rm -rf near vendor-*
+    on_cpu 0 near -c "$model.toml" --set train.steps="$steps"
+    for ranks in "$@"; do
+        on_gpu "$ranks" "vendor-$ranks" -c "$model.toml" --set train.steps="$steps" --set device.arithmetic=vendor
+        expect_exit 0
+        expect_same_run "vendor-$1" "vendor-$ranks"
+        paste <(weights near) <(weights "vendor-$ranks") |
+            awk '{ d = $1 - $2; if (d < 0) d = -d; s = $1 < 0 ? -$1 : $1; if (!(d <= 1e-4 * (s > 1 ? s : 1))) bad = 1 } END { exit bad || NR < 10 }' ||
+            fail "vendor arithmetic is far from the CPU on $ranks ranks"
+    done
+}
+if [[ $points == all ]]; then
+    vendor mlp 18 0 2 3
+    vendor lenet 8 0 2 4
+else
+    vendor lenet 4 0 2
+fi
+run timeout 60 "$lockstep" train -q --out none -c mlp.toml --set device.backend=cpu --set device.arithmetic=vendor
+expect_exit 2
+LOCKSTEP_EMULATION_DRIVER=missing run timeout 60 "$lockstep" train -q --out none -c mlp.toml --set device.arithmetic=vendor
+expect_exit 2
+expect_in_stderr 'device.arithmetic = "vendor" needs a GPU'
+
+# refused EXIT TEXT [VARIABLE=VALUE…]: one line, thrown inside the CUDA library where it is about the GPU.
+refused() {
+    local code=$1 text=$2
+    shift 2
+    rm -rf none
+    run env "$@" timeout 60 "$lockstep" train -q --out none -c mlp.toml --set device.backend=cuda
+    expect_exit "$code"
+    expect_in_stderr "$text"
+    expect_stderr_lines 1
+}
+refused 2 "NVIDIA's driver does not answer" LOCKSTEP_EMULATION_DRIVER=missing
+refused 2 "NVIDIA's driver supports CUDA up to 12.4, and Lockstep was built for CUDA 13" LOCKSTEP_EMULATION_DRIVER=old
+refused 2 "NVIDIA's driver shows this process no GPU" LOCKSTEP_EMULATION_DRIVER=no-device
+refused 2 "is too old: it has compute capability 7.5" LOCKSTEP_EMULATION_ARCH=75
+refused 1 "is out of memory" LOCKSTEP_EMULATION_MEMORY=100K
+refused 2 "Lockstep's CUDA library is not there (looked for $PWD/nothing.so)" LOCKSTEP_DEBUG_CUDA_PLUGIN="$PWD/nothing.so"
+echo "no library" > text.so
+refused 2 "Lockstep's CUDA library cannot be loaded: $PWD/text.so: " LOCKSTEP_DEBUG_CUDA_PLUGIN="$PWD/text.so"
+# Of another build: the text that both must have in common is changed in the library.
+sed -E 's/0\.1\.0 [0-9a-f]{12}/0.1.0 0123456789ab/' "$library" > other.so
+refused 2 "other.so is of another build of Lockstep (0.1.0 0123456789ab) than this executable" LOCKSTEP_DEBUG_CUDA_PLUGIN="$PWD/other.so"
+
+# "auto": a GPU where there is one, else the CPU with a line that says why.
+rm -rf gpu
+run timeout 60 "$lockstep" train --out gpu -c mlp.toml
+expect_exit 0
+expect_same_run cpu-mlp gpu
+grep -q "Emulated GPU" stderr || fail "auto did not take the GPU"
+rm -rf gpu
+LOCKSTEP_EMULATION_DRIVER=missing run timeout 60 "$lockstep" train --out gpu -c mlp.toml
+expect_exit 0
+expect_same_run cpu-mlp gpu
+expect_in_stderr "device.backend = \"auto\" takes the CPU: NVIDIA's driver does not answer"
+# A run on CPUs does not look for the library at all.
+LOCKSTEP_DEBUG_CUDA_PLUGIN=$PWD/nothing.so on_cpu 0 none -c mlp.toml
+expect_exit 0
+expect_stderr ""
+
+# env: which GPU each rank takes, and what carries the sums.
+run mpi 2 "$lockstep" env
+expect_exit 0
+expect_in_stdout "rank 1 on Emulated GPU (sm_90), 16 GiB, 0000:11:00.0"
+expect_in_stdout "sums go by NCCL"
+CUDA_VISIBLE_DEVICES=5 run mpi 2 "$lockstep" env --json
+expect_exit 0
+expect_in_stdout '"pci": "0000:15:00.0"'
+expect_in_stdout "ranks 0, 1 share GPU 0000:15:00.0"
