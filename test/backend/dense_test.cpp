@@ -242,8 +242,8 @@ TEST_CASE("rows may be split over calls of dense layers") {
         whole.fill(random);
         const DenseResult expected = backend_result(whole, on);
         for (const int cut : {1, 5, 18, 36}) {
-            const OnDevice x(on, whole.x), w(on, whole.w), bias(on, whole.b), dy(on, whole.dy),
-                y(on, expected.y.size()), dx(on, expected.dx.size());
+            const OnDevice x(on, whole.x), w(on, whole.w), bias(on, whole.b), dy(on, whole.dy);
+            const OnDevice<float> y(on, expected.y.size()), dx(on, expected.dx.size());
             for (const auto& [begin, end] : {std::pair{0, cut}, std::pair{cut, 37}}) {
                 const std::vector<int64_t> rows = {end - begin};
                 const auto dense = on->plan_dense(whole.in, whole.out, fold_program(1, {0, 1}, rows), false);
