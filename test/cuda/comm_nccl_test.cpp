@@ -57,10 +57,10 @@ TEST_CASE("a rank that never comes is named at the deadline, and nothing hangs")
 }
 
 TEST_CASE("a rank that says that it is at work is waited for") {
-    CHECK(run_gpu_world(2, Transport::kNccl, 0.6, [](Communicator& host, Backend& backend, Communicator& exchange) {
+    CHECK(run_gpu_world(2, Transport::kNccl, 1, [](Communicator& host, Backend& backend, Communicator& exchange) {
               if (host.rank() == 1) {
                   host.begin_work();
-                  for (int i = 0; i < 75; ++i) {
+                  for (int i = 0; i < 110; ++i) {
                       std::this_thread::sleep_for(std::chrono::milliseconds(20));
                       host.still_working();
                   }

@@ -1,6 +1,9 @@
 // Messages of device memory through host memory.
 #include <catch2/catch.hpp>
 
+#include <chrono>
+#include <thread>
+
 #include "cuda/comm/pinned_blocks.hpp"
 #include "cuda/comm_fixture.hpp"
 

@@ -245,8 +245,10 @@ const char* ncclGetErrorString(ncclResult_t code) {
     }
 }
 
-const char* ncclGetLastError(ncclComm_t /*comm*/) {
-    return em::last_nccl_refusal();
+const char* ncclGetLastError(ncclComm_t comm) {
+    if (comm == nullptr || comm->state->failure() == ncclSuccess) return em::last_nccl_refusal();
+    comm->last_error = comm->state->reason();
+    return comm->last_error.c_str();
 }
 
 ncclResult_t ncclGroupStart() {

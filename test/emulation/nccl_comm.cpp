@@ -153,7 +153,7 @@ ncclResult_t ncclComm::advance() {
     switch (phase) {
         case Phase::kJoining: {
             const ncclResult_t result = join();
-            if (result != ncclSuccess && result != ncclInProgress) state->fail_with(result);
+            if (result != ncclSuccess && result != ncclInProgress) state->fail_with(result, last_refusal);
             return result;
         }
         case Phase::kLaunching:

@@ -44,6 +44,7 @@ struct ncclComm {
     std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
     std::uint64_t reduced = 0;  // collectives so far
     std::vector<lockstep::emulation::NcclCall> launching;
+    std::string last_error;  // what ncclGetLastError has given out
 
   private:
     void push();

@@ -9,9 +9,21 @@
 
 namespace lockstep::emulation {
 
-void NcclState::fail_with(ncclResult_t code) {
-    int none = ncclSuccess;
-    failure_.compare_exchange_strong(none, code);
+void NcclState::fail_with(ncclResult_t code, const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    if (failure_ != ncclSuccess) return;
+    failure_ = code;
+    reason_ = why;
+}
+
+ncclResult_t NcclState::failure() const {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+}
+
+std::string NcclState::reason() const {
+    const std::lock_guard lock(mutex_);
+    return reason_;
 }
 
 NcclExchange::NcclExchange(std::shared_ptr<NcclState> state, std::vector<NcclMessage> messages)
@@ -20,8 +32,9 @@ NcclExchange::NcclExchange(std::shared_ptr<NcclState> state, std::vector<NcclMes
 bool NcclExchange::poll() {
     if (state_->aborted) return true;  // the data stays as it is: whoever aborts must not use it
     if (state_->segment->is_broken()) {
-        state_->fail_with(ncclRemoteError);
-        fail(fmt::format("rank {} stops: {}", state_->rank, state_->segment->reason.data()));
+        const std::string why = fmt::format("rank {} stops: {}", state_->rank, state_->segment->reason.data());
+        state_->fail_with(ncclRemoteError, why);
+        fail(why);
     }
     if (!started_) since_ = Clock::now();
     started_ = true;
@@ -77,7 +90,7 @@ bool NcclExchange::receive_some(const NcclMessage& message, Progress& progress) 
         const std::string why = fmt::format("rank {} expects {} from rank {}, which sends {}", state_->rank,
                                             message.header.text(), message.peer, slot.header.text());
         state_->segment->break_with(why);
-        state_->fail_with(ncclInvalidUsage);
+        state_->fail_with(ncclInvalidUsage, why);
         fail("NCCL: " + why);
     }
     progress.begun = true;
@@ -100,7 +113,7 @@ void NcclExchange::give_up() const {
     }
     const std::string why =
         fmt::format("rank {} waits to {}; nothing has moved for {} s", state_->rank, waits, state_->timeout_s);
-    state_->fail_with(ncclSystemError);
+    state_->fail_with(ncclSystemError, why);
     fail("NCCL: " + why);
 }
 

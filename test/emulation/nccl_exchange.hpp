@@ -23,11 +23,15 @@ struct NcclState {
     std::atomic<bool> aborted = false;
     std::atomic<int> queued = 0;  // groups on the stream that have not ended
 
-    void fail_with(ncclResult_t code);
-    ncclResult_t failure() const { return static_cast<ncclResult_t>(failure_.load()); }
+    /// The first failure stays.
+    void fail_with(ncclResult_t code, const std::string& why);
+    ncclResult_t failure() const;
+    std::string reason() const;
 
   private:
-    std::atomic<int> failure_ = ncclSuccess;
+    mutable std::mutex mutex_;
+    ncclResult_t failure_ = ncclSuccess;
+    std::string reason_;
 };
 
 struct NcclMessage {
