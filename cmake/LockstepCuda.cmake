@@ -11,6 +11,8 @@ set_property(CACHE LOCKSTEP_CUDA PROPERTY STRINGS AUTO ON OFF)
 # GPUs of compute capability 8.0 to 10.0 run machine code made for them; newer ones compile the last of these when they load it.
 set(LOCKSTEP_CUDA_ARCHITECTURES "80-real;90-real;100" CACHE STRING "GPU architectures of the CUDA library")
 
+option(LOCKSTEP_GPU_TESTS "Build the tests that need a GPU (label gpu); scripts/gpu_check.sh runs them" OFF)
+
 set(LOCKSTEP_CUDA_BUILD FALSE)
 set(LOCKSTEP_CUDA_WHY_NOT "")  # in the summary
 set(LOCKSTEP_CUDNN "")
