@@ -6,6 +6,19 @@
 namespace lockstep {
 namespace {
 
+constexpr int kAhead = 16;  // loads under way at once in each chain, which else waits for memory at every row
+
+__device__ inline float sum_rows(const float* from, int rows, int64_t stride) {
+    float sum = 0.0F;
+    for (; rows >= kAhead; rows -= kAhead, from += kAhead * stride) {
+        float ahead[kAhead];
+        for (int i = 0; i < kAhead; ++i) ahead[i] = __ldg(from + i * stride);
+        for (int i = 0; i < kAhead; ++i) sum = sum + ahead[i];
+    }
+    for (; rows > 0; --rows, from += stride) sum = sum + __ldg(from);
+    return sum;
+}
+
 // A block: columns along x, leaves along y. All leaves of a round are summed at once, each chain by one thread; then
 // one thread of each column walks the program. Losses (one column) have 256 chains at a time.
 __global__ void k_fold_rows(const FoldLeaf* __restrict__ leaves, int count, int64_t columns,
@@ -20,9 +33,7 @@ __global__ void k_fold_rows(const FoldLeaf* __restrict__ leaves, int count, int6
         for (int round = 0; round < count; round += at_once) {
             if (round + own < count && c < columns) {
                 const FoldLeaf leaf = leaves[round + own];
-                float sum = 0.0F;
-                for (int r = leaf.begin; r < leaf.end; ++r) sum = sum + x[r * columns + c];
-                sums[own * across + column] = sum;
+                sums[own * across + column] = sum_rows(x + leaf.begin * columns + c, leaf.end - leaf.begin, columns);
             }
             __syncthreads();
             if (own == 0 && c < columns) {
