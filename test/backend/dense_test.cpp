@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <optional>
 
 #include "backend/cpu/reference_gemm.hpp"
@@ -64,19 +65,46 @@ DenseResult reference_result(const DenseCase& c, int chain = kChainTerms) {
     return r;
 }
 
+// A layer planned on a backend, with its arrays there.
+class DenseOnDevice {
+  public:
+    DenseOnDevice(const DenseCase& c, const NamedBackend& on)
+        : result_(c),
+          bias_given_(c.bias),
+          dense_(on->plan_dense(c.in, c.out, c.fold, c.relu)),
+          x_(on, c.x),
+          w_(on, c.w),
+          bias_(on, c.b),
+          dy_(on, c.dy),
+          y_(on, result_.y),
+          dx_(on, result_.dx),
+          dw_(on_device(on, result_.dw)),
+          db_(on_device(on, result_.db)) {}
+    void run(Stream& stream) {
+        dense_->forward(stream, x_.data(), w_.data(), bias_given_ ? bias_.data() : nullptr, y_.data());
+        dense_->backward_data(stream, dy_.data(), w_.data(), dx_.data());
+        dense_->backward_weights(stream, x_.data(), dy_.data(), pointers(dw_), pointers(db_));
+    }
+    DenseResult fetch() {
+        result_.y = y_.fetch();
+        result_.dx = dx_.fetch();
+        result_.dw = test::fetch(dw_);
+        result_.db = test::fetch(db_);
+        return result_;
+    }
+
+  private:
+    DenseResult result_;
+    bool bias_given_;
+    std::unique_ptr<Dense> dense_;
+    OnDevice<float> x_, w_, bias_, dy_, y_, dx_;
+    std::vector<OnDevice<float>> dw_, db_;
+};
+
 DenseResult backend_result(const DenseCase& c, const NamedBackend& on) {
-    DenseResult r(c);
-    const auto dense = on->plan_dense(c.in, c.out, c.fold, c.relu);
-    const OnDevice x(on, c.x), w(on, c.w), bias(on, c.b), dy(on, c.dy), y(on, r.y), dx(on, r.dx);
-    auto dw = on_device(on, r.dw), db = on_device(on, r.db);
-    dense->forward(on.main(), x.data(), w.data(), c.bias ? bias.data() : nullptr, y.data());
-    dense->backward_data(on.main(), dy.data(), w.data(), dx.data());
-    dense->backward_weights(on.main(), x.data(), dy.data(), pointers(dw), pointers(db));
-    r.y = y.fetch();
-    r.dx = dx.fetch();
-    r.dw = fetch(dw);
-    r.db = fetch(db);
-    return r;
+    DenseOnDevice layer(c, on);
+    layer.run(on.main());
+    return layer.fetch();
 }
 
 bool same(const DenseResult& a, const DenseResult& b) {
@@ -269,9 +297,41 @@ TEST_CASE("another block length gives other bits, so that these tests can fail")
     c.sizes = {300, 3};
     c.fill(random);
     const DenseResult expected = reference_result(c), other = reference_result(c, 256);
-    CHECK_FALSE(same_bytes(other.y, expected.y));
-    CHECK_FALSE(same_bytes(other.dx, expected.dx));
-    CHECK_FALSE(same_bytes(other.dw[0], expected.dw[0]));
+    for (const NamedBackend& on : every_backend(1)) {
+        INFO(on.name);
+        const DenseResult r = backend_result(c, on);
+        CHECK(same(r, expected));
+        CHECK_FALSE(same_bytes(r.y, other.y));
+        CHECK_FALSE(same_bytes(r.dx, other.dx));
+        CHECK_FALSE(same_bytes(r.dw[0], other.dw[0]));
+    }
+}
+
+TEST_CASE("dense layers with long sums may be under way on several streams at once") {
+    Random random;
+    constexpr int kLayers = 4;
+    std::vector<DenseCase> cases(kLayers);
+    std::vector<DenseResult> expected;
+    for (DenseCase& c : cases) {
+        c.in = expected.size() % 2 == 0 ? 1100 : 24;
+        c.out = expected.size() % 2 == 0 ? 24 : 1100;
+        c.shards = 3;
+        c.range = {0, 3};
+        c.sizes = {1, 2, 1};
+        c.fill(random);
+        expected.push_back(reference_result(c));
+    }
+    for (const NamedBackend& on : every_backend(2)) {
+        INFO("seed " << random.seed() << " on " << on.name);
+        std::vector<std::unique_ptr<DenseOnDevice>> layers;
+        for (const DenseCase& c : cases) layers.push_back(std::make_unique<DenseOnDevice>(c, on));
+        const std::vector<ShardRange> ranges = on->split_items(kLayers);
+        on->for_each_range(ranges, [&](Stream& stream, int range) {
+            const ShardRange own = ranges[static_cast<std::size_t>(range)];
+            for (int i = own.begin; i < own.end; ++i) layers[static_cast<std::size_t>(i)]->run(stream);
+        });
+        for (std::size_t i = 0; i < cases.size(); ++i) REQUIRE(same(layers[i]->fetch(), expected[i]));
+    }
 }
 
 TEST_CASE("NaN and infinity stay what they are through dense layers and relu") {
