@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "backend/out_of_memory.hpp"
 #include "core/error.hpp"
 #include "cuda/access.h"
 #include "cuda/backend/device_check.hpp"
@@ -67,8 +68,10 @@ std::unique_ptr<Buffer> CudaContext::allocate(std::size_t bytes) {
         cudaGetLastError();
         std::size_t free = 0, total = 0;
         CUDA_CHECK(cudaMemGetInfo(&free, &total));
-        fail(ErrorKind::kRuntime, "GPU {} ({}) is out of memory: {:.2f} GiB asked for, {:.2f} of {:.2f} GiB free",
-             options_.device, properties_.name, gibibytes(bytes), gibibytes(free), gibibytes(total));
+        throw OutOfMemory(
+            fmt::format("GPU {} ({}) is out of memory: {:.2f} GiB asked for, {:.2f} of {:.2f} GiB free",
+                        options_.device, properties_.name, gibibytes(bytes), gibibytes(free), gibibytes(total)),
+            static_cast<std::int64_t>(total));
     }
     cuda_check(status, "cudaMalloc(&data, bytes)");
     auto buffer = std::make_unique<DeviceBuffer>(static_cast<std::byte*>(data), bytes);
