@@ -38,6 +38,7 @@ VendorStream::~VendorStream() {
 
 cublasHandle_t VendorStream::blas() {
     if (blas_ == nullptr) {
+        context_.make_current();
         blas_workspace_ = context_.allocate(blas_workspace_bytes(context_.properties()));
         CUBLAS_CHECK(cublasCreate(&blas_));
         CUBLAS_CHECK(cublasSetStream(blas_, stream_));

@@ -39,6 +39,7 @@ class VendorStream {
     VendorStream(const VendorStream&) = delete;
     VendorStream& operator=(const VendorStream&) = delete;
 
+    CudaContext& context() const { return context_; }
     cudaStream_t get() const { return stream_; }
     /// Made at the first call, with the workspace that NVIDIA recommends for the architecture.
     cublasHandle_t blas();

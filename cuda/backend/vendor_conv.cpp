@@ -9,21 +9,13 @@
 #include <algorithm>
 #include <map>
 
+#include "backend/conv_shape.hpp"
 #include "cuda/access.h"
 #include "cuda/backend/vendor_dnn.hpp"
 #include "cuda/kernels/bias.h"
 
 namespace lockstep {
 namespace {
-
-void check(const ConvShape& s) {
-    const bool channels = s.groups >= 1 && s.in.channels % s.groups == 0 && s.out_channels % s.groups == 0;
-    const bool fits = s.in.height + s.pad_top + s.pad_bottom > s.dilation_h * (s.kernel_h - 1) &&
-                      s.in.width + s.pad_left + s.pad_right > s.dilation_w * (s.kernel_w - 1);
-    if (channels && fits) return;
-    fail(ErrorKind::kUsage, "convolution {}x{}x{} -> {} channels, kernel {}x{}, {} groups has no output", s.in.height,
-         s.in.width, s.in.channels, s.out_channels, s.kernel_h, s.kernel_w, s.groups);
-}
 
 /// Whether padding each side as its first side is padded gives the same output: rows that no kernel reaches do not
 /// count.
@@ -164,7 +156,7 @@ class VendorConv final : public Conv {
 }  // namespace
 
 std::unique_ptr<Conv> make_vendor_conv(CudaContext& context, const ConvShape& shape, bool relu, bool backward_data) {
-    check(shape);
+    check_conv_shape(shape);
     return std::make_unique<VendorConv>(context, shape, relu, backward_data);
 }
 

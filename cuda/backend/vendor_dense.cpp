@@ -7,6 +7,7 @@
 #include "cuda/access.h"
 #include "cuda/backend/vendor.hpp"
 #include "cuda/kernels/bias.h"
+#include "cuda/kernels/elementwise.h"
 
 namespace lockstep {
 namespace {
@@ -137,8 +138,8 @@ class VendorDense final : public Dense {
     }
 
     void add_leaves(VendorStream& on, const float* left, const float* right, float* weights, float* bias) const {
-        add_sums(int64_t{in_} * out_, left, right, weights, on.get());
-        if (bias != nullptr) add_sums(out_, left + bias_offset_, right + bias_offset_, bias, on.get());
+        launch_add(int64_t{in_} * out_, left, right, weights, on.get());
+        if (bias != nullptr) launch_add(out_, left + bias_offset_, right + bias_offset_, bias, on.get());
     }
 
     Vendor& vendor_;

@@ -76,7 +76,10 @@ DnnHandle::~DnnHandle() {
 }
 
 DnnHandle& DnnHandle::of(VendorStream& stream) {
-    if (!stream.dnn()) stream.dnn() = std::make_shared<DnnHandle>(stream.get());
+    if (!stream.dnn()) {
+        stream.context().make_current();
+        stream.dnn() = std::make_shared<DnnHandle>(stream.get());
+    }
     return *stream.dnn();
 }
 

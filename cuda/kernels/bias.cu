@@ -76,12 +76,6 @@ __global__ void k_add_partials(int64_t blocks, int channels, const float* __rest
     sums[c] = total;
 }
 
-// No __restrict__: the sum may take the place of the left side.
-__global__ void k_add_sums(int64_t n, const float* left, const float* right, float* sum) {
-    const int64_t step = int64_t{gridDim.x} * blockDim.x;
-    for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step) sum[i] = left[i] + right[i];
-}
-
 std::size_t count(int64_t n) {
     return static_cast<std::size_t>(n);
 }
@@ -132,12 +126,6 @@ void channel_sums(int64_t rows, int channels, const float* x, float* partials, f
            in(x, count(rows * channels)), out(partials, count(blocks * channels)));
     launch(k_add_partials, ceil_div(channels, 128), 128, 0, stream, blocks, channels,
            in(partials, count(blocks * channels)), out(sums, count(channels)));
-}
-
-void add_sums(int64_t n, const float* left, const float* right, float* sum, cudaStream_t stream) {
-    if (n == 0) return;
-    launch(k_add_sums, static_cast<unsigned>(std::min<int64_t>(ceil_div(n, 256), kMostBlocks)), 256, 0, stream, n,
-           in(left, count(n)), in(right, count(n)), out(sum, count(n)));
 }
 
 }  // namespace lockstep

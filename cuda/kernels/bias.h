@@ -21,7 +21,4 @@ int64_t channel_partials(int64_t rows, int channels);
 /// +0 (row mod 4), (0+1)+(2+3); blocks added in order to +0.
 void channel_sums(int64_t rows, int channels, const float* x, float* partials, float* sums, cudaStream_t stream);
 
-/// sum = left + right; `sum` may be `left`.
-void add_sums(int64_t n, const float* left, const float* right, float* sum, cudaStream_t stream);
-
 }  // namespace lockstep
