@@ -1,3 +1,5 @@
+// Empty where Lockstep is built without cuDNN.
+#ifdef LOCKSTEP_HAVE_CUDNN
 #include "cuda/backend/vendor_dnn.hpp"
 
 #include <fmt/format.h>
@@ -218,3 +220,5 @@ std::string DnnConvolution::algorithms() const {
 }
 
 }  // namespace lockstep
+
+#endif
