@@ -142,18 +142,19 @@ ConvPassPlan plan_conv_pass(const ConvShape& shape, bool backward, bool direct) 
 }
 
 void check_conv_rows(const ConvShape& shape, int rows) {
-    constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
-    const int64_t in = int64_t{shape.in.height} * shape.in.width, out = int64_t{shape.out_h()} * shape.out_w();
-    // Packed weights have up to 3 zeros behind each row.
-    const int64_t packed = int64_t{shape.kernel_h} * shape.kernel_w * (shape.in.channels + 3) *
-                           (int64_t{shape.out_channels} + 3 * shape.groups);
-    if (rows * std::max(in, out) > kMost || shape.in.elements() > kMost || shape.out().elements() > kMost ||
-        packed > kMost) {
-        fail(
-            ErrorKind::kUsage,
-            "convolution: {} samples of {} x {} x {} and a kernel of {} weights are more than 2^30 pixels, elements of "
-            "a sample or weights",
-            rows, shape.in.height, shape.in.width, shape.in.channels, shape.weights());
+    constexpr int64_t kMost = 1 << 30;
+    // A tap may start anywhere in the image with its border.
+    const int64_t pixels = (int64_t{shape.in.height} + shape.pad_top + shape.pad_bottom) *
+                           (int64_t{shape.in.width} + shape.pad_left + shape.pad_right);
+    const int64_t channels = std::max(shape.in.channels, shape.out_channels);
+    // Packed weights have up to 3 zeros behind each row of a group.
+    const int64_t weights = shape.weights() + int64_t{3} * shape.kernel_h * shape.kernel_w * channels;
+    if (rows * pixels > kMost || pixels * channels > kMost || weights > kMost) {
+        fail(ErrorKind::kUsage,
+             "convolution: {} samples of {} x {} x {}, border included, and {} weights: at most 2^30 pixels at a time, "
+             "elements of a sample, and weights",
+             rows, shape.in.height + shape.pad_top + shape.pad_bottom,
+             shape.in.width + shape.pad_left + shape.pad_right, channels, shape.weights());
     }
 }
 

@@ -73,6 +73,15 @@ struct Positions {
     }
 };
 
+// What a block of threads works on: a tile of one group, and blocks of positions [block, end). In shared memory, to be
+// read again where it is needed.
+struct Task {
+    int64_t gradient;  // element of the tile's first weight, the group's first channel
+    int group, first_term, first_column;
+    int block, end;
+    int exactly;  // whether a dy of the tile's channels may not be finite
+};
+
 // The slice of x: a thread keeps its weight (kQuads: 4 of one tap) and takes it from position to position.
 template <class T, bool kQuads>
 class TapLoader {
@@ -128,19 +137,18 @@ class TapLoader {
 template <class T>
 class GradientLoader {
   public:
-    /// `channel`: the tile's first; `left`: so many from there on.
-    __device__ __forceinline__ GradientLoader(const float* dy, int channel, int left, bool vector)
-        : dy_(dy), channel_(channel), left_(left), vector_(vector) {}
+    __device__ __forceinline__ GradientLoader(const float* dy, bool vector) : dy_(dy), vector_(vector) {}
 
-    __device__ __forceinline__ void load(const Positions<T>& positions, int slot) {
+    __device__ __forceinline__ void load(const ConvPass& pass, const Task& task, const Positions<T>& positions,
+                                         int slot) {
         LS_CONV_UNROLL for (int i = 0; i < kLoads; ++i) {
             float4& quad = values_[i];
             quad = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-            const int left = left_ - place_of(i);
+            const int column = task.first_column + place_of(i), left = pass.columns - column;
             if (!used(i) || left <= 0) continue;
             const int64_t at = positions.dy[slot * T::kDepth + term_of(i)];
             if (at < 0) continue;
-            const float* from = dy_ + (at + channel_ + place_of(i));
+            const float* from = dy_ + (at + task.group * pass.columns + column);
             if (vector_) {
                 quad = __ldg(reinterpret_cast<const float4*>(from));
             } else {
@@ -166,18 +174,8 @@ class GradientLoader {
     __device__ static __forceinline__ int place_of(int i) { return 4 * (index(i) % (T::kColumns / 4)); }
 
     const float* dy_;
-    int channel_, left_;
     bool vector_;
     float4 values_[kLoads];
-};
-
-// What a block of threads works on: a tile of one group, and blocks of positions [block, end). In shared memory, to be
-// read again where it is needed.
-struct Task {
-    int64_t gradient;  // element of the tile's first weight, the group's first channel
-    int group, first_term, first_column;
-    int block, end;
-    int exactly;  // whether a dy of the tile's channels may not be finite
 };
 
 // A tile by the definition itself: taps outside the image are left out, whatever dy is.
@@ -260,15 +258,14 @@ __global__ void __launch_bounds__(T::kThreads, kQuads ? T::kBlocks : T::kBlocks 
     }
 
     TapLoader<T, kQuads> of_x(pass, task->group, x, taps, task->first_term);
-    GradientLoader<T> of_dy(dy, task->group * pass.columns + task->first_column, pass.columns - task->first_column,
-                            vector_dy);
+    GradientLoader<T> of_dy(dy, vector_dy);
     const Place<T> place;
     Outputs<T> chain;
     clear<T>(chain);
     int block = task->block, buffer = 0;
     int slices_left = slices_of<T>(pass, samples, rows_per_block, block);
     of_x.load(pass, positions, 0);
-    of_dy.load(positions, 0);
+    of_dy.load(pass, *task, positions, 0);
     for (;;) {
         of_x.store(slices.rows(buffer));
         of_dy.store(slices.columns(buffer));
@@ -276,7 +273,7 @@ __global__ void __launch_bounds__(T::kThreads, kQuads ? T::kBlocks : T::kBlocks 
         const bool ends = --slices_left == 0, more = !ends || block + 1 < task->end;
         if (more) {
             of_x.load(pass, positions, buffer ^ 1);
-            of_dy.load(positions, buffer ^ 1);
+            of_dy.load(pass, *task, positions, buffer ^ 1);
         }
         if (thread < T::kDepth) positions.advance(pass, classes, samples, rows_per_block, task->end, buffer);
         multiply(slices, buffer, place, chain);
