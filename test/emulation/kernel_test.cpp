@@ -244,16 +244,44 @@ TEST_CASE("a kernel loads a misaligned vector", "[.]") {
     synchronize(stream);
 }
 
-TEST_CASE("a kernel that leaves its shared memory, or loads a misaligned vector, is found") {
+TEST_CASE("a kernel divides by zero", "[.]") {
+    const FreshDevice device;
+    const StreamOwner stream;
+    const DeviceArray<int> x(1);
+    planted::divide(x.get(), 0, stream);
+    synchronize(stream);
+}
+
+TEST_CASE("a kernel calls itself too often", "[.]") {
+    const FreshDevice device;
+    const StreamOwner stream;
+    const DeviceArray<int> x(1);
+    planted::recurse(x.get(), 2000, stream);
+    synchronize(stream);
+}
+
+TEST_CASE(
+    "a kernel that leaves its shared memory or its stack, loads a misaligned vector, or divides by zero, is found") {
     for (const auto& [hidden, message] :
          {std::pair{"a kernel reverses more than its shared memory holds", "past its shared memory"},
           std::pair{"a kernel writes past a shared array", "past the end of a shared array of 128 bytes"},
-          std::pair{"a kernel loads a misaligned vector", "misaligned"}}) {
+          std::pair{"a kernel loads a misaligned vector", "misaligned"}, std::pair{"a kernel divides by zero", "zero"},
+          std::pair{"a kernel calls itself too often", "more stack than a thread has"}}) {
         const Ending ending = run_alone(hidden);
         INFO(ending.output);
         REQUIRE(ending.failed);
         REQUIRE_THAT(ending.output, Contains(message) || Contains("AddressSanitizer"));
     }
+}
+
+TEST_CASE("a kernel that divides by a number, or calls itself a few times, is right") {
+    const FreshDevice device;
+    const StreamOwner stream;
+    const DeviceArray<int> x(1);
+    planted::divide(x.get(), 3, stream);
+    REQUIRE(download(x.get(), 1, stream)[0] == 2);
+    planted::recurse(x.get(), 20, stream);
+    REQUIRE(download(x.get(), 1, stream)[0] == 210);
 }
 
 TEST_CASE("an aligned vector is loaded whole") {

@@ -100,6 +100,16 @@ __global__ void k_divide(int* x, int divisor) {
     x[0] = 7 / divisor;
 }
 
+__device__ int deep(int depth) {
+    volatile int kilobyte[256];
+    kilobyte[depth % 256] = depth;
+    return depth == 0 ? 0 : deep(depth - 1) + kilobyte[depth % 256];
+}
+
+__global__ void k_recurse(int* x, int depth) {
+    x[0] = deep(depth);
+}
+
 struct Numbers {
     int rows, columns;
     float factor;
@@ -155,10 +165,6 @@ void scale(float* y, const float* x, std::size_t n, float a, cudaStream_t stream
     launch(k_scale, blocks_of(n), 256, 0, stream, out(y, n), in(x, n), n, a);
 }
 
-void scale_saying_half(float* y, const float* x, std::size_t n, float a, cudaStream_t stream) {
-    launch(k_scale, blocks_of(n), 256, 0, stream, out(y, n), in(x, n / 2), n, a);
-}
-
 void scale_by_four(float* y, std::size_t n, float a, bool with_tail, cudaStream_t stream) {
     launch(k_scale_by_four, blocks_of(n), 256, 0, stream, inout(y, n), n, a, with_tail);
 }
@@ -204,6 +210,10 @@ void sum_of_four(float* sum, const float* x, std::size_t offset, cudaStream_t st
 
 void divide(int* x, int divisor, cudaStream_t stream) {
     launch(k_divide, 1, 1, 0, stream, out(x, 1), divisor);
+}
+
+void recurse(int* x, int depth, cudaStream_t stream) {
+    launch(k_recurse, 1, 1, 0, stream, out(x, 1), depth);
 }
 
 void struct_of_numbers(float* x, cudaStream_t stream) {

@@ -9,8 +9,6 @@ namespace lockstep::planted {
 
 /// y = a x.
 void scale(float* y, const float* x, std::size_t n, float a, cudaStream_t stream);
-/// The same, but the launch says that only half of x is read.
-void scale_saying_half(float* y, const float* x, std::size_t n, float a, cudaStream_t stream);
 /// The same in groups of four, with a scalar tail (right) or the last group rounded up (writes past the end).
 void scale_by_four(float* y, std::size_t n, float a, bool with_tail, cudaStream_t stream);
 /// Adds 1 at a distance, in elements, from the start of x.
@@ -35,6 +33,8 @@ void reverse(float* x, std::size_t n, std::size_t shared, bool opt_in, cudaStrea
 void sum_of_four(float* sum, const float* x, std::size_t offset, cudaStream_t stream);
 /// x[0] = 7 / divisor, in integers.
 void divide(int* x, int divisor, cudaStream_t stream);
+/// A function that calls itself `depth` times, with 1 KiB on its stack each time.
+void recurse(int* x, int depth, cudaStream_t stream);
 /// A struct of numbers (right), and one into which a pointer was hidden.
 void struct_of_numbers(float* x, cudaStream_t stream);
 void struct_with_pointer(float* x, cudaStream_t stream);
