@@ -84,7 +84,8 @@ StoredSession::StoredSession(Communicator& comm, const StoredOptions& options)
     device_ = choose_device(comm, config);
     agree(comm, [&] {
         Backend& backend = *device_.backend;
-        network_ = std::make_unique<Network>(model_spec(config, split_->shape(), splits_.train->classes()), backend);
+        network_ = std::make_unique<Network>(model_spec(config, split_->shape(), splits_.train->classes()), backend,
+                                             config.batch.micro);
         const ParameterTable& parameters = network_->parameters();
         std::vector<float> flat(static_cast<std::size_t>(parameters.flat_elements()), 0.0F);
         load_tensors(SafetensorsFile::parse(stored_.model, stored_.where), stored_.where, parameters, "", flat.data());

@@ -19,11 +19,6 @@ constexpr int kFirstTag = 1024;
 // order, so tags may recur.
 constexpr int kTags = 7168;
 
-struct FreeFloats {
-    void operator()(float* memory) const { ::operator delete[](memory, std::align_val_t{64}); }
-};
-using ScratchMemory = std::unique_ptr<float[], FreeFloats>;
-
 // One bucket under way: which steps of its plan are done and which are posted.
 class Lane {
   public:
@@ -34,12 +29,13 @@ class Lane {
     const ReducePlan& plan() const { return *plan_; }
     void free() { plan_ = nullptr; }
 
-    void reserve(int number, const ReducePlan& plan) {
+    void reserve(int number, const ReducePlan& plan, const ScratchMaker& scratch) {
         first_slot_ = number * kSlotsPerLane;
         const int64_t floats = scratch_floats(plan);
         if (floats > capacity_) {
             capacity_ = floats;
-            scratch_.reset(new (std::align_val_t{64}) float[static_cast<std::size_t>(floats)]);
+            scratch_.reset();
+            scratch_ = scratch(floats);
         }
         buffers_.reserve(static_cast<std::size_t>(plan.buffers));
     }
@@ -129,7 +125,7 @@ class Lane {
     }
 
     int first_slot_ = 0;
-    ScratchMemory scratch_;
+    std::shared_ptr<float> scratch_;
     int64_t capacity_ = 0;
     std::vector<Request*> requests_;
     std::vector<Place> buffers_;
@@ -142,12 +138,13 @@ class Lane {
 class CanonicalReducer final : public Reducer {
   public:
     CanonicalReducer(Communicator& comm, int shards, ReduceLayout layout, int64_t bucket_bytes, int64_t small_bytes,
-                     Adder adder)
+                     Adder adder, const ScratchMaker& scratch)
         : comm_(comm),
           shards_(shards),
           layout_(layout),
           small_bytes_(small_bytes),
           adder_(adder),
+          scratch_(scratch),
           buckets_(make_buckets(layout.elements, bucket_bytes)),
           lanes_(std::min(static_cast<std::size_t>(kReduceLanes), buckets_.size())) {
         for (const Bucket& bucket : buckets_) {
@@ -192,6 +189,7 @@ class CanonicalReducer final : public Reducer {
                 patience.pause(lane_of(finished_).awaited_peer());
             }
         }
+        comm_.settle();
         seconds_waiting_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
 
@@ -227,7 +225,7 @@ class CanonicalReducer final : public Reducer {
             pattern.plans->push_back(make_reduce_plan(shards_, comm_.rank(), comm_.size(), sizes,
                                                       shape.elements + shape.lead, shape.lead, small_bytes_));
             for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-                lanes_[lane].reserve(static_cast<int>(lane), pattern.plans->back());
+                lanes_[lane].reserve(static_cast<int>(lane), pattern.plans->back(), scratch_);
             }
         }
         patterns_.push_back(std::move(pattern));
@@ -272,6 +270,7 @@ class CanonicalReducer final : public Reducer {
     ReduceLayout layout_;
     int64_t small_bytes_;
     Adder adder_;
+    ScratchMaker scratch_;
     std::vector<Bucket> buckets_;
     std::vector<Lane> lanes_;  // bucket i goes in lane i mod their number
     std::vector<Shape> shapes_;
@@ -293,8 +292,18 @@ class CanonicalReducer final : public Reducer {
 }  // namespace
 
 std::unique_ptr<Reducer> make_canonical_reducer(Communicator& comm, int shards, ReduceLayout layout,
-                                                int64_t bucket_bytes, int64_t small_bytes, Adder adder) {
-    return std::make_unique<CanonicalReducer>(comm, shards, layout, bucket_bytes, small_bytes, adder);
+                                                int64_t bucket_bytes, int64_t small_bytes, Adder adder,
+                                                const ScratchMaker& scratch) {
+    return std::make_unique<CanonicalReducer>(comm, shards, layout, bucket_bytes, small_bytes, adder, scratch);
+}
+
+std::shared_ptr<float> host_scratch(int64_t floats) {
+    constexpr std::align_val_t kLine{64};
+    const auto count = static_cast<std::size_t>(floats);
+    std::shared_ptr<float> memory(static_cast<float*>(::operator new[](count * sizeof(float), kLine)),
+                                  [](float* values) { ::operator delete[](values, kLine); });
+    std::fill_n(memory.get(), count, 0.0F);
+    return memory;
 }
 
 Adder plain_adder() {

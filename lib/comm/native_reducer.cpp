@@ -14,11 +14,13 @@ namespace {
 
 class NativeReducer final : public Reducer {
   public:
-    NativeReducer(Communicator& comm, int shards, ReduceLayout layout, int64_t bucket_bytes, Adder adder)
+    NativeReducer(Communicator& comm, int shards, ReduceLayout layout, int64_t bucket_bytes, Adder adder,
+                  const ScratchMaker& scratch)
         : comm_(comm),
           shards_(shards),
           layout_(layout),
           adder_(adder),
+          scratch_(scratch),
           buckets_(make_buckets(layout.elements, bucket_bytes)) {}
 
     void begin(std::span<const int64_t> sizes, std::span<float* const> partial) override {
@@ -37,7 +39,7 @@ class NativeReducer final : public Reducer {
                  comm_.rank(), roots_);
         }
         partial_.assign(partial.begin(), partial.end());
-        if (roots_ == 0) std::fill_n(partial_[0] + layout_.lead, layout_.elements, 0.0F);
+        if (roots_ == 0) clear_gradient();
         joined_ = 0;
     }
 
@@ -59,6 +61,7 @@ class NativeReducer final : public Reducer {
                 messages_sent_ += 1;
             }
         }
+        comm_.settle();
         seconds_waiting_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
 
@@ -70,6 +73,16 @@ class NativeReducer final : public Reducer {
     int64_t offset_of(const Bucket& bucket) const { return bucket.begin == 0 ? 0 : layout_.lead + bucket.begin; }
     std::size_t length_of(const Bucket& bucket) const {
         return static_cast<std::size_t>(bucket.end - bucket.begin + (bucket.begin == 0 ? layout_.lead : 0));
+    }
+
+    /// Of a rank without a sum of its own; its lead counts. Zeros are added, since the host may not see the memory.
+    void clear_gradient() {
+        int64_t most = 0;
+        for (const Bucket& bucket : buckets_) most = std::max(most, bucket.end - bucket.begin);
+        if (!zeros_) zeros_ = scratch_(std::max<int64_t>(most, 1));
+        for (const Bucket& bucket : buckets_) {
+            adder_(partial_[0] + layout_.lead + bucket.begin, zeros_.get(), zeros_.get(), bucket.end - bucket.begin);
+        }
     }
 
     void join(std::size_t number) {
@@ -85,8 +98,10 @@ class NativeReducer final : public Reducer {
     int shards_;
     ReduceLayout layout_;
     Adder adder_;
+    ScratchMaker scratch_;
     std::vector<Bucket> buckets_;
-    std::vector<char> filled_;  // by shard: has samples; of the pattern that joins_ belongs to
+    std::shared_ptr<float> zeros_;  // as many as the largest bucket has elements
+    std::vector<char> filled_;      // by shard: has samples; of the pattern that joins_ belongs to
     std::vector<JoinStep> joins_;
     std::size_t roots_ = 0;
     std::vector<float*> partial_;
@@ -99,8 +114,8 @@ class NativeReducer final : public Reducer {
 }  // namespace
 
 std::unique_ptr<Reducer> make_native_reducer(Communicator& comm, int shards, ReduceLayout layout, int64_t bucket_bytes,
-                                             Adder adder) {
-    return std::make_unique<NativeReducer>(comm, shards, layout, bucket_bytes, adder);
+                                             Adder adder, const ScratchMaker& scratch) {
+    return std::make_unique<NativeReducer>(comm, shards, layout, bucket_bytes, adder, scratch);
 }
 
 }  // namespace lockstep

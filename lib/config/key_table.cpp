@@ -27,7 +27,8 @@ constexpr Section kSections[] = {
      "Evaluation while training. Exactly one of `every_epochs` and `every_steps`; one always follows the last step."},
     {"check", "Proof while training that all ranks hold the same weights."},
     {"log", "Which lines are written."},
-    {"device", "What computes, and how fast. Each rank follows its own, but for `arithmetic`, `precision` and `transport`."},
+    {"device",
+     "What computes, and how fast. Each rank follows its own, but for `arithmetic`, `precision` and `transport`."},
 };
 
 constexpr KeyPair kPairs[] = {

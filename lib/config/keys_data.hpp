@@ -126,10 +126,9 @@ inline constexpr Key kDataKeys[] = {
      .choices = "keep|drop"},
     {.name = "batch.micro",
      .field = field<&Config::batch, &Config::BatchSettings::micro>(),
-     .doc = "most samples in memory at once; 0: all",
+     .doc = "most samples that a rank computes at once, in whole shards, at least one; 0: all",
      .unit = "samples",
      .range = kCountOrZero,
-     .later = "*",
      .effect = KeyEffect::kPerRank},
 };
 

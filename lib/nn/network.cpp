@@ -5,43 +5,110 @@
 
 #include "core/error.hpp"
 #include "nn/graph.hpp"
+#include "nn/pass_program.hpp"
 #include "nn/step_plan.hpp"
 #include "nn/step_run.hpp"
 #include "nn/zoo.hpp"
 
 namespace lockstep {
 
-struct Network::State {
-    State(const ModelSpec& spec, Backend& backend) : graph(build_model(spec), backend) {}
+namespace {
 
-    StepPlan& plan_for(bool training, int shards, ShardRange range, std::span<const int64_t> sizes);
-    StepPlan& adopt(StepPlan plan);
-    int free_number();
+int64_t sum_floats(const Graph& graph) {
+    return kLead + graph.model.parameters.flat_elements();
+}
+
+/// A pattern of shard sizes, and what a step of such shards does.
+struct Pattern {
+    bool training = true;
+    int shards = 0;
+    ShardRange range;
+    std::vector<int64_t> sizes;                    // of the shards in `range`
+    PassProgram program;                           // evaluation: one pass
+    std::vector<std::shared_ptr<StepPlan>> plans;  // of each pass
+    int64_t last_use = 0;
+
+    bool is_for(bool training_, int shards_, ShardRange range_, std::span<const int64_t> all_sizes) const {
+        return training == training_ && shards == shards_ && range == range_ &&
+               std::equal(sizes.begin(), sizes.end(), all_sizes.begin() + range.begin);
+    }
+};
+
+}  // namespace
+
+struct Network::State {
+    State(const ModelSpec& spec, Backend& backend, int64_t most_rows_)
+        : graph(build_model(spec), backend), most_rows(most_rows_) {}
+
+    Pattern& pattern_for(bool training, int shards, ShardRange range, std::span<const int64_t> sizes);
+    Pattern& make_room();
+    std::shared_ptr<StepPlan> known(bool training, const FoldProgram& fold) const;
+    std::shared_ptr<StepPlan> adopt(StepPlan plan);
+    void run_pass(const Pattern& pattern, std::size_t number, const NetworkInput& input, const float* weights,
+                  std::span<float* const> partial, FunctionRef<void(int64_t first)> ready);
+    float* sum(int number, const PassProgram& program, std::span<float* const> partial) {
+        return number < program.roots ? partial[static_cast<std::size_t>(number)]
+                                      : sums[static_cast<std::size_t>(number - program.roots)]->floats();
+    }
 
     // With layout "epoch" the sizes of the shards go round: up to V patterns before the first one returns, each of
     // which has V entries. 64 of them are kept; with more, a step makes its plan anew, which costs little beside its
     // own work.
-    static constexpr std::size_t kMostPlans = 64;
+    static constexpr std::size_t kMostPatterns = 64;
 
     Graph graph;
-    std::vector<std::unique_ptr<StepPlan>> plans;  // by their numbers
-    std::vector<int64_t> last_use;                 // of each
+    int64_t most_rows;
+    std::vector<std::unique_ptr<Pattern>> patterns;
+    std::vector<std::shared_ptr<StepPlan>> plans;  // by their numbers; patterns whose passes are alike share them
     int64_t uses = 0;
-    std::unique_ptr<Buffer> arena;  // one for all plans: as large as the largest needs
+    std::unique_ptr<Buffer> arena;              // one for all plans: as large as the largest needs
+    std::vector<std::unique_ptr<Buffer>> sums;  // of passes, [kLead | flat elements]
 };
 
-StepPlan& Network::State::plan_for(bool training, int shards, ShardRange range, std::span<const int64_t> sizes) {
-    for (const auto& plan : plans) {
-        if (plan == nullptr || !plan->is_for(training, shards, range, sizes)) continue;
-        last_use[static_cast<std::size_t>(plan->number)] = ++uses;
-        return *plan;
+Pattern& Network::State::pattern_for(bool training, int shards, ShardRange range, std::span<const int64_t> sizes) {
+    for (const auto& pattern : patterns) {
+        if (!pattern->is_for(training, shards, range, sizes)) continue;
+        pattern->last_use = ++uses;
+        return *pattern;
     }
-    return adopt(training ? plan_training(graph, shards, range, sizes)
-                          : plan_evaluation(graph, static_cast<int>(sizes[0])));
+    Pattern made{training, shards, range, {}, {}, {}, ++uses};
+    made.sizes.assign(sizes.begin() + range.begin, sizes.begin() + range.end);
+    made.program = pass_program(shards, range, sizes, training ? most_rows : 0);
+    Pattern& pattern = make_room();
+    pattern = std::move(made);
+    for (const PassProgram::Pass& pass : pattern.program.passes) {
+        std::shared_ptr<StepPlan> plan = known(training, fold_program(shards, pass.shards, sizes));
+        if (!plan) {
+            plan = adopt(training ? plan_training(graph, shards, pass.shards, sizes)
+                                  : plan_evaluation(graph, static_cast<int>(sizes[0])));
+        }
+        pattern.plans.push_back(std::move(plan));
+    }
+    for (int i = pattern.program.roots + static_cast<int>(sums.size()); i < pattern.program.sums; ++i) {
+        sums.push_back(graph.backend.allocate(static_cast<std::size_t>(sum_floats(graph)) * sizeof(float)));
+    }
+    return pattern;
 }
 
-StepPlan& Network::State::adopt(StepPlan plan) {
-    plan.number = free_number();
+/// A new one, or that which was not used for longest.
+Pattern& Network::State::make_room() {
+    if (patterns.size() < kMostPatterns) return *patterns.emplace_back(std::make_unique<Pattern>());
+    const auto older = [](const auto& a, const auto& b) { return a->last_use < b->last_use; };
+    return **std::min_element(patterns.begin(), patterns.end(), older);
+}
+
+std::shared_ptr<StepPlan> Network::State::known(bool training, const FoldProgram& fold) const {
+    for (const auto& plan : plans) {
+        if (plan != nullptr && plan->equals(training, fold)) return plan;
+    }
+    return nullptr;
+}
+
+/// Gives it a number that no pattern's plan has: the layers replace what they planned for the plan before.
+std::shared_ptr<StepPlan> Network::State::adopt(StepPlan plan) {
+    const auto unused = std::find_if(plans.begin(), plans.end(), [](const auto& p) { return p.use_count() == 1; });
+    plan.number = static_cast<int>(unused - plans.begin());
+    if (unused == plans.end()) plans.emplace_back();
     std::vector<int> block_rows;
     for (const Block& block : plan.blocks) {
         block_rows.push_back(block.rows);
@@ -51,28 +118,60 @@ StepPlan& Network::State::adopt(StepPlan plan) {
     block_rows.erase(std::unique(block_rows.begin(), block_rows.end()), block_rows.end());
     for (const auto& layer : graph.layers) layer->plan(plan.number, plan.fold, block_rows);
     if (!arena || static_cast<int64_t>(arena->bytes()) < plan.bytes) {
-        arena.reset();  // nothing in it outlives a step
+        arena.reset();  // nothing in it outlives a pass
         arena = graph.backend.allocate(static_cast<std::size_t>(plan.bytes));
     }
     const auto number = static_cast<std::size_t>(plan.number);
-    last_use[number] = ++uses;
-    plans[number] = std::make_unique<StepPlan>(std::move(plan));
-    return *plans[number];
+    plans[number] = std::make_shared<StepPlan>(std::move(plan));
+    return plans[number];
 }
 
-/// A new one, or that of the plan that was not used for longest: the layers replace theirs, too.
-int Network::State::free_number() {
-    if (plans.size() < kMostPlans) {
-        plans.emplace_back();
-        last_use.push_back(0);
-        return static_cast<int>(plans.size()) - 1;
+/// One pass over its rows; `ready` as in train_step.
+void Network::State::run_pass(const Pattern& pattern, std::size_t number, const NetworkInput& input,
+                              const float* weights, std::span<float* const> partial,
+                              FunctionRef<void(int64_t first)> ready) {
+    const PassProgram& program = pattern.program;
+    const PassProgram::Pass& pass = program.passes[number];
+    StepPlan& plan = *pattern.plans[number];
+    for (std::size_t i = 0; i < pass.sums.size(); ++i) {
+        float* const values = sum(pass.sums[i], program, partial);
+        plan.loss_sums[i] = values + kLeadLoss;
+        plan.gradients[i] = values + kLead;
     }
-    const auto oldest = std::min_element(last_use.begin(), last_use.end()) - last_use.begin();
-    plans[static_cast<std::size_t>(oldest)].reset();
-    return static_cast<int>(oldest);
+    // Elements [first, end) of the sums that this pass completes, counted from the lead.
+    const auto add = [&](int64_t first, int64_t end) {
+        for (int a = pass.adds_begin; a < pass.adds_end; ++a) {
+            const SlotAdd& operands = program.adds[static_cast<std::size_t>(a)];
+            float* const into = sum(operands.into, program, partial) + first;
+            const float* const from = sum(operands.from, program, partial) + first;
+            graph.backend.add(graph.backend.main(), end - first, into, from, into);
+        }
+    };
+    const int64_t flat = graph.model.parameters.flat_elements();
+    auto gradients_final = [&, end = flat](int64_t first) mutable {
+        add(kLead + first, kLead + end);
+        end = first;
+        ready(first);
+    };
+    NetworkInput rows = input;
+    rows.rows = pass.rows;
+    rows.pixels += pass.first_row * graph.model.layers.front().in.elements();
+    rows.labels += pass.first_row;
+    rows.positions += pass.first_row;
+    StepRun run(graph, plan, arena->data(), rows, weights);
+    run.forward(number == 0);
+    run.loss();
+    add(kLeadLoss, kLeadLoss + 1);
+    ready(flat);
+    run.backward_suffix(gradients_final);
+    if (graph.leaf_elements > 0) {
+        run.backward_prefix();
+        gradients_final(0);
+    }
 }
 
-Network::Network(const ModelSpec& spec, Backend& backend) : state_(std::make_unique<State>(spec, backend)) {}
+Network::Network(const ModelSpec& spec, Backend& backend, int64_t most_rows)
+    : state_(std::make_unique<State>(spec, backend, most_rows)) {}
 Network::~Network() = default;
 
 const ParameterTable& Network::parameters() const {
@@ -93,48 +192,56 @@ std::string Network::summary() const {
 }
 
 void Network::train_step(const NetworkInput& input, int shards, ShardRange range, std::span<const int64_t> sizes,
-                         const float* weights, std::span<float* const> partial,
-                         FunctionRef<void(int64_t first)> ready) {
+                         const float* weights, std::span<float* const> partial, FunctionRef<void(int64_t first)> ready,
+                         FunctionRef<void()> pass_done) {
     if (input.rows == 0) {  // a rank without samples: it has no partial sums
         ready(0);
         return;
     }
     State& state = *state_;
-    StepPlan& plan = state.plan_for(true, shards, range, sizes);
-    if (plan.fold.rows != input.rows || plan.gradients.size() != partial.size()) {
+    const Pattern& pattern = state.pattern_for(true, shards, range, sizes);
+    const PassProgram& program = pattern.program;
+    const int rows = program.passes.empty() ? 0 : program.passes.back().first_row + program.passes.back().rows;
+    if (rows != input.rows || static_cast<std::size_t>(program.roots) != partial.size()) {
         fail(ErrorKind::kRuntime,
              "training step: {} rows and {} partial sums were given, shards [{}, {}) have {} and {}", input.rows,
-             partial.size(), range.begin, range.end, plan.fold.rows, plan.gradients.size());
+             partial.size(), range.begin, range.end, rows, program.roots);
     }
-    for (std::size_t i = 0; i < partial.size(); ++i) {
-        plan.loss_sums[i] = partial[i] + kLeadLoss;
-        plan.gradients[i] = partial[i] + kLead;
-    }
-    StepRun run(state.graph, plan, state.arena->data(), input, weights);
-    run.forward();
-    run.loss();
-    ready(state.graph.model.parameters.flat_elements());
-    run.backward_suffix(ready);
-    if (state.graph.leaf_elements > 0) {
-        run.backward_prefix();
-        ready(0);
+    const auto none = [](int64_t) {};
+    for (std::size_t p = 0; p < program.passes.size(); ++p) {
+        const bool last = p + 1 == program.passes.size();
+        state.run_pass(pattern, p, input, weights, partial, last ? ready : FunctionRef<void(int64_t)>(none));
+        if (!last) pass_done();
     }
 }
 
 const float* Network::logits(const float* pixels, int rows, const float* weights) {
     State& state = *state_;
     const int64_t size = rows;
-    StepPlan& plan = state.plan_for(false, 1, {0, 1}, {&size, 1});
+    const StepPlan& plan = *state.pattern_for(false, 1, {0, 1}, {&size, 1}).plans.front();
     NetworkInput input;
     input.rows = rows;
     input.pixels = pixels;
     StepRun run(state.graph, plan, state.arena->data(), input, weights);
-    run.forward();
+    run.forward(true);
     return run.logits();
 }
 
+int64_t Network::most_rows() const {
+    return state_->most_rows;
+}
+
 int64_t Network::training_bytes(int shards, ShardRange range, std::span<const int64_t> sizes) const {
-    return plan_training(state_->graph, shards, range, sizes).bytes;
+    int64_t most = 0;
+    for (const PassProgram::Pass& pass : pass_program(shards, range, sizes, state_->most_rows).passes) {
+        most = std::max(most, plan_training(state_->graph, shards, pass.shards, sizes).bytes);
+    }
+    return most;
+}
+
+int64_t Network::pass_sum_bytes(int shards, ShardRange range, std::span<const int64_t> sizes) const {
+    const PassProgram program = pass_program(shards, range, sizes, state_->most_rows);
+    return (program.sums - program.roots) * sum_floats(state_->graph) * static_cast<int64_t>(sizeof(float));
 }
 
 int64_t Network::evaluation_bytes(int rows) const {

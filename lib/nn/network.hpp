@@ -25,6 +25,7 @@ struct NetworkInput {
     const float* pixels = nullptr;
     const int32_t* labels = nullptr;
     const int64_t* positions = nullptr;
+    float loss_scale = 1;  // a power of two that the gradients are multiplied by; the loss is not
 };
 
 /// Where the lead of a flat gradient holds what rides along (see ReduceLayout): floats before the first gradient
@@ -36,7 +37,9 @@ inline constexpr int64_t kLeadStop = 1;  // ranks that were asked to stop
 class Network {
   public:
     /// Builds the graph. Throws kUsage for a model that the shapes do not allow (lenet on 2x2 …), naming the layer.
-    Network(const ModelSpec& spec, Backend& backend);
+    /// A training step takes its rows in passes of whole shards with at most `most_rows` samples, or of one shard; 0:
+    /// all at once. The passes change no bit.
+    Network(const ModelSpec& spec, Backend& backend, int64_t most_rows = 0);
     ~Network();
 
     const ParameterTable& parameters() const;
@@ -46,19 +49,24 @@ class Network {
     /// Forward, loss and backward over local shards `range` of `shards` with `sizes` samples (all V entries). Root i of
     /// the fold program gets its flat sum in partial[i] (pointer to the lead: [kLead | flat elements]; lead zeroed by
     /// the caller, loss written here). `weights`: flat. `ready(first)` is called as gradient elements [first, flat)
-    /// become final in all partials, last layer first. The first call of a rank with rows has first = flat elements:
-    /// only the loss is final then.
-    void train_step(const NetworkInput& input, int shards, ShardRange range, std::span<const int64_t> sizes,
-                    const float* weights, std::span<float* const> partial, FunctionRef<void(int64_t first)> ready);
+    /// become final in all partials, last layer first, in the last pass. The first call of a rank with rows has first =
+    /// flat elements: only the loss is final then. `pass_done` is called after every other pass.
+    void train_step(
+        const NetworkInput& input, int shards, ShardRange range, std::span<const int64_t> sizes, const float* weights,
+        std::span<float* const> partial, FunctionRef<void(int64_t first)> ready, FunctionRef<void()> pass_done = [] {});
 
     /// Evaluation mode (no dropout): logits [rows][classes] of any number of rows. The buffer is valid until the next
     /// call of this or of train_step: both work in the same memory.
     const float* logits(const float* pixels, int rows, const float* weights);
 
     int classes() const;
+    /// As given; 0 = all rows at once.
+    int64_t most_rows() const;
 
     /// Bytes of the arena that a pass needs: a training step of these shards, an evaluation of so many rows.
     int64_t training_bytes(int shards, ShardRange range, std::span<const int64_t> sizes) const;
+    /// Bytes beside the arena that sums of passes need until they are added to others.
+    int64_t pass_sum_bytes(int shards, ShardRange range, std::span<const int64_t> sizes) const;
     int64_t evaluation_bytes(int rows) const;
     /// What the passes so far made of it: the largest of their needs.
     int64_t arena_bytes() const;

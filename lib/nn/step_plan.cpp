@@ -68,16 +68,16 @@ Block StepPlan::piece(Block block, int which) const {
     return {block.first + static_cast<int>(rows.begin), static_cast<int>(rows.end - rows.begin)};
 }
 
-bool StepPlan::is_for(bool training_, int shards_, ShardRange range_, std::span<const int64_t> all_sizes) const {
-    return training == training_ && shards == shards_ && range == range_ &&
-           std::equal(sizes.begin(), sizes.end(), all_sizes.begin() + range.begin);
+bool StepPlan::equals(bool training_, const FoldProgram& fold_) const {
+    const auto same = [](const FoldProgram::Leaf& a, const FoldProgram::Leaf& b) {  // whichever shards they are
+        return a.begin == b.begin && a.end == b.end && a.adds == b.adds && a.root == b.root;
+    };
+    return training == training_ &&
+           std::equal(fold.leaves.begin(), fold.leaves.end(), fold_.leaves.begin(), fold_.leaves.end(), same);
 }
 
 StepPlan plan_training(const Graph& graph, int shards, ShardRange range, std::span<const int64_t> sizes) {
     StepPlan plan;
-    plan.shards = shards;
-    plan.range = range;
-    plan.sizes.assign(sizes.begin() + range.begin, sizes.begin() + range.end);
     plan.fold = fold_program(shards, range, sizes);
     plan.gradients.resize(plan.fold.roots.size());
     plan.loss_sums.resize(plan.fold.roots.size());
@@ -94,10 +94,8 @@ StepPlan plan_training(const Graph& graph, int shards, ShardRange range, std::sp
 StepPlan plan_evaluation(const Graph& graph, int rows) {
     StepPlan plan;
     plan.training = false;
-    plan.shards = 1;
-    plan.range = {0, 1};
-    plan.sizes = {rows};
-    plan.fold = fold_program(1, plan.range, plan.sizes);
+    const int64_t size = rows;
+    plan.fold = fold_program(1, {0, 1}, {&size, 1});
     if (graph.model.prefix > 0) {
         for (int first = 0; first < rows; first += kEvaluationRows) {
             plan.blocks.push_back({first, std::min(kEvaluationRows, rows - first)});

@@ -22,10 +22,6 @@ struct Block {
 struct StepPlan {
     int number = 0;
     bool training = true;
-    int shards = 0;
-    ShardRange range;
-    std::vector<int64_t> sizes;  // of the shards in `range`
-
     FoldProgram fold;                // evaluation: all rows are one shard
     std::vector<Block> blocks;       // training: one for each leaf of the fold program
     std::vector<ShardRange> ranges;  // of blocks: what each stream works on
@@ -50,7 +46,8 @@ struct StepPlan {
     int pieces(Block block) const { return (block.rows + piece_rows - 1) / piece_rows; }
     Block piece(Block block, int which) const;
 
-    bool is_for(bool training_, int shards_, ShardRange range_, std::span<const int64_t> all_sizes) const;
+    /// Whether the rows are cut and added in the same way: then one plan serves both.
+    bool equals(bool training_, const FoldProgram& fold_) const;
 };
 
 /// Training: `sizes` has one entry for each of the `shards`.

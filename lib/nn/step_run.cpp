@@ -13,8 +13,10 @@ StepRun::StepRun(const Graph& graph, const StepPlan& plan, std::byte* arena, con
       input_(input),
       weights_(weights) {}
 
-void StepRun::forward() {
-    for (const auto& layer : graph_.layers) layer->prepare(backend_.main(), weights_);
+void StepRun::forward(bool prepare) {
+    if (prepare) {
+        for (const auto& layer : graph_.layers) layer->prepare(backend_.main(), weights_);
+    }
     if (!plan_.ranges.empty()) forward_prefix();
     for (std::size_t i = model_.prefix; i < graph_.layers.size(); ++i) {
         graph_.layers[i]->forward(pass(backend_.main(), all_rows()), values(i, all_rows(), 0));
@@ -29,6 +31,11 @@ void StepRun::loss() {
     float* const losses = floats(plan_.losses);
     backend_.softmax_cross_entropy(backend_.main(), input_.rows, graph_.classes(), logits(), input_.labels, losses,
                                    suffix_gradient(0));
+    // Times a power of two: doubled as often, which is exact and needs no operation of its own.
+    const int64_t logit_count = int64_t{input_.rows} * graph_.classes();
+    for (float scale = input_.loss_scale; scale > 1; scale /= 2) {
+        backend_.add(backend_.main(), logit_count, suffix_gradient(0), suffix_gradient(0), suffix_gradient(0));
+    }
     backend_.fold_rows(backend_.main(), plan_.fold, 1, losses, plan_.loss_sums);
 }
 

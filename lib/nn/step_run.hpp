@@ -17,9 +17,10 @@ class StepRun {
             const float* weights);
 
     /// The prefix block by block, each stream its range of blocks; then the suffix on all rows.
-    void forward();
+    /// `prepare`: the weights may have changed since the last pass.
+    void forward(bool prepare);
     const float* logits() const;
-    /// The samples' losses, their sums to the roots, and d loss / d logits.
+    /// The samples' losses, their sums to the roots, and d loss / d logits, scaled.
     void loss();
     /// Last layer first. A layer's weight gradient follows its data gradient at once, so that its bucket leaves early.
     void backward_suffix(FunctionRef<void(int64_t first)> ready);

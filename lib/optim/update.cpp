@@ -112,9 +112,9 @@ UpdateBytes update_bytes(const OptimizerSpec& spec, std::span<const UpdateTensor
 }
 
 UpdateResult Update::apply(const float* gradient, float loss_sum, int64_t b, int64_t u, float lr, double lr_double,
-                           float* weights) {
+                           float* weights, float loss_scale) {
     const bool wants_norm = spec_.report_norm || spec_.clip_norm > 0;
-    const float divisor = spec_.average ? static_cast<float>(b) : 1.0F;
+    const float divisor = (spec_.average ? static_cast<float>(b) : 1.0F) * loss_scale;
     const double squares = wants_norm ? square_sum(gradient, weights, divisor) : std::nan("");
     UpdateResult result;
     // G is finite exactly where g = G / b is; gaps between tensors hold zeros. A finite sum of squares shows it without

@@ -50,11 +50,12 @@ class Update {
     /// Throws kUsage for an unknown optimizer or decay. The optimizer's state starts at 0.
     Update(const OptimizerSpec& spec, std::vector<UpdateTensor> tensors, int64_t flat_elements, Backend& backend);
 
-    /// `gradient`: flat total G (after the lead). `weights`: flat. b: samples behind it. u: 1-based update number.
+    /// `gradient`: flat total G (after the lead). `weights`: flat. b: samples behind it. u: 1-based number among the
+    /// updates done. `loss_scale`: a power of two that G was multiplied by.
     /// Non-finite are an element of G or the loss, and nothing else: where finite elements have a norm beyond fp32, it
     /// counts as infinite and clips the gradient to 0.
     UpdateResult apply(const float* gradient, float loss_sum, int64_t b, int64_t u, float lr, double lr_double,
-                       float* weights);
+                       float* weights, float loss_scale = 1);
 
     /// Optimizer state, flat as the weights: names ("momentum"; "m", "v") and arrays; for checkpoints.
     struct Slot {

@@ -54,6 +54,11 @@ std::string state_text(const Checkpoint& checkpoint) {
         {"metrics", {{"bytes", s.metrics_bytes}, {"lines", lines}}},
         {"files", {{kModelFile, file_entry(checkpoint.model)}, {kOptimizerFile, file_entry(checkpoint.optimizer)}}},
     };
+    if (s.loss_scale) {
+        state["loss_scale"] = {{"scale", s.loss_scale->scale},
+                               {"good_steps", s.loss_scale->good_steps},
+                               {"skipped", s.loss_scale->skipped}};
+    }
     state["check"] = check_of(state);
     return state.dump(2) + "\n";
 }
@@ -174,6 +179,10 @@ Checkpoint read_checkpoint(const std::string& path) {
         s.metrics_bytes = state.at("metrics").at("bytes");
         for (const json& line : state.at("metrics").at("lines"))
             s.metrics_lines.push_back({line.at("text"), line.at("due")});
+        if (state.contains("loss_scale")) {
+            const json& scale = state.at("loss_scale");
+            s.loss_scale = {scale.at("scale"), scale.at("good_steps"), scale.at("skipped")};
+        }
         checkpoint.model = read_checked((fs::path(path) / kModelFile).string(), state.at("files").at(kModelFile));
         checkpoint.optimizer =
             read_checked((fs::path(path) / kOptimizerFile).string(), state.at("files").at(kOptimizerFile));

@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "config/config.hpp"
+#include "optim/loss_scale.hpp"
 #include "train/metrics.hpp"
 
 namespace lockstep {
@@ -25,6 +27,7 @@ struct CheckpointState {
     // that turns out to be complete keeps all of them.
     int64_t metrics_bytes = 0;
     std::vector<MetricsLine> metrics_lines;
+    std::optional<LossScaleState> loss_scale;  // with fp16
 };
 
 struct Checkpoint {

@@ -9,6 +9,8 @@
 
 #include "core/error.hpp"
 #include "io/json_number.hpp"
+#include "train/device_input.hpp"
+#include "train/host_view.hpp"
 #include "train/settings.hpp"
 
 namespace lockstep {
@@ -21,19 +23,76 @@ struct ShardSums {
     int32_t top5 = 0;
 };
 
-/// Calls visit(batch, logits) for this rank's part of every piece.
+/// The sums of this rank's shards of every piece, from its rows one after another.
+class ShardCounter {
+  public:
+    explicit ShardCounter(ShardRange local) : local_(local) {}
+
+    void begin_piece(const Batch& batch) {
+        batch_ = &batch;
+        shard_ = local_.begin - 1;
+        left_ = 0;
+    }
+    /// A row: its loss, and how many classes come before its label.
+    void add(float loss, int ahead) {
+        while (left_ == 0) next_shard();
+        ShardSums& sums = sums_.back();
+        sums.loss += loss;
+        sums.correct += ahead == 0;
+        sums.top5 += ahead < 5;
+        --left_;
+    }
+    void end_piece() {
+        while (shard_ + 1 < local_.end) next_shard();
+    }
+    const std::vector<ShardSums>& sums() const { return sums_; }  // [piece][local shard]
+
+  private:
+    void next_shard() {
+        left_ = batch_->shard_sizes[static_cast<std::size_t>(++shard_)];
+        sums_.emplace_back();
+    }
+
+    ShardRange local_;
+    const Batch* batch_ = nullptr;
+    int shard_ = 0;
+    int64_t left_ = 0;  // rows of it to come
+    std::vector<ShardSums> sums_;
+};
+
+/// Some of this rank's rows of a piece: as many as go through the network at once.
+struct Rows {
+    const Batch& batch;  // of the whole piece
+    int first = 0;       // row of the batch
+    int count = 0;
+    const float* logits = nullptr;    // [count][classes], on the device
+    const int32_t* labels = nullptr;  // [count], on the device
+    bool last() const { return first + count == batch.rows; }
+};
+
+/// Calls visit(rows) for this rank's part of every piece, row after row; once where it has none.
 void for_each_piece(const EvaluationContext& context, const Dataset& data, const ShardPlan& plan,
-                    FunctionRef<void(const Batch&, const float*)> visit) {
+                    FunctionRef<void(const Rows&)> visit) {
+    DeviceInput device(context.backend, data.shape().elements());
     LoaderOptions options;
     options.shuffle = Shuffle::kNone;
     options.local = shards_of_rank(plan.shards(), context.comm.rank(), context.comm.size());
     options.last_update = plan.steps_per_epoch();
-    Loader loader(data, plan, options);
+    Loader loader(data, plan, device.with_memory(options));
     context.comm.begin_work();
     for (int64_t piece = 0; piece < plan.steps_per_epoch(); ++piece) {
         const Batch& batch = loader.next([&] { context.comm.still_working(); });
-        visit(batch, batch.rows > 0 ? context.network.logits(batch.pixels, batch.rows, context.weights) : nullptr);
+        const NetworkInput rows = device.rows(batch);
+        if (batch.rows == 0) visit({batch});
+        const int64_t most = context.network.most_rows() > 0 ? context.network.most_rows() : batch.rows;
+        for (int first = 0; first < batch.rows;) {
+            const auto count = static_cast<int>(std::min<int64_t>(most, batch.rows - first));
+            const float* const pixels = rows.pixels + first * data.shape().elements();
+            visit({batch, first, count, context.network.logits(pixels, count, context.weights), rows.labels + first});
+            first += count;
+        }
     }
+    context.backend.synchronize();  // before the memory of its copies goes
 }
 
 /// Classes that come before the label when logits are sorted, ties by class number; a NaN comes before everything.
@@ -62,16 +121,11 @@ bool tree_sum(std::span<const float> values, std::span<const int64_t> sizes, int
     return any_left || any_right;
 }
 
-template <class T>
-std::span<const std::byte> bytes_of(const std::vector<T>& values) {
-    return std::as_bytes(std::span(values));
-}
-
 /// What every rank gathered, back as values: [rank][…].
 template <class T>
-std::vector<std::vector<T>> gather(Communicator& comm, const std::vector<T>& own) {
+std::vector<std::vector<T>> gather(Communicator& comm, std::span<const T> own) {
     std::vector<std::vector<T>> all;
-    for (const std::vector<std::byte>& bytes : comm.all_gather(bytes_of(own))) {
+    for (const std::vector<std::byte>& bytes : comm.all_gather(std::as_bytes(own))) {
         std::vector<T>& values = all.emplace_back(bytes.size() / sizeof(T));
         if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
     }
@@ -85,39 +139,39 @@ EvalResult evaluate(const EvaluationContext& context, const Dataset& data) {
     const int classes = context.network.classes();
     const int shards = plan.shards();
     const ShardRange local = shards_of_rank(shards, context.comm.rank(), context.comm.size());
-    std::vector<ShardSums> own;  // [piece][local shard]
-    std::vector<float> losses;
-    std::vector<float> probabilities;
     std::vector<float> scores;  // of class 1, of every local row, for the AUC
     std::vector<int32_t> labels;
-    for_each_piece(context, data, plan, [&](const Batch& batch, const float* logits) {
-        const auto rows = static_cast<std::size_t>(batch.rows);
-        losses.resize(rows);
-        if (rows > 0) {
-            context.backend.softmax_cross_entropy(context.backend.main(), batch.rows, classes, logits, batch.labels,
-                                                  losses.data(), nullptr);
+    DeviceScratch device_losses(context.backend), device_probabilities(context.backend);
+    HostView loss_view(context.backend), logit_view(context.backend), probability_view(context.backend);
+    ShardCounter own(local);
+    for_each_piece(context, data, plan, [&](const Rows& rows) {
+        const auto count = static_cast<std::size_t>(rows.count);
+        const float* losses = nullptr;
+        const float* logits = nullptr;
+        const int32_t* own_labels = rows.batch.labels + rows.first;
+        if (count > 0) {
+            auto* const on_device = device_losses.at_least<float>(count);
+            context.backend.softmax_cross_entropy(context.backend.main(), rows.count, classes, rows.logits, rows.labels,
+                                                  on_device, nullptr);
+            losses = loss_view.read(on_device, count);
+            logits = logit_view.read(rows.logits, count * static_cast<std::size_t>(classes));
         }
-        if (classes == 2) {
-            probabilities.resize(rows * 2);
-            context.backend.softmax(context.backend.main(), batch.rows, classes, logits, probabilities.data());
-            for (std::size_t r = 0; r < rows; ++r) scores.push_back(probabilities[2 * r + 1]);
-            labels.insert(labels.end(), batch.labels, batch.labels + rows);
+        if (classes == 2 && count > 0) {
+            auto* const on_device = device_probabilities.at_least<float>(count * 2);
+            context.backend.softmax(context.backend.main(), rows.count, classes, rows.logits, on_device);
+            const float* const probabilities = probability_view.read(on_device, count * 2);
+            for (std::size_t r = 0; r < count; ++r) scores.push_back(probabilities[2 * r + 1]);
+            labels.insert(labels.end(), own_labels, own_labels + count);
         }
-        std::size_t row = 0;
-        for (int v = local.begin; v < local.end; ++v) {
-            ShardSums sums;
-            for (int64_t i = 0; i < batch.shard_sizes[static_cast<std::size_t>(v)]; ++i, ++row) {
-                const int ahead =
-                    classes_ahead(logits + row * static_cast<std::size_t>(classes), classes, batch.labels[row]);
-                sums.loss += losses[row];
-                sums.correct += ahead == 0;
-                sums.top5 += ahead < 5;
-            }
-            own.push_back(sums);
+        if (rows.first == 0) own.begin_piece(rows.batch);
+        for (std::size_t row = 0; row < count; ++row) {
+            own.add(losses[row],
+                    classes_ahead(logits + row * static_cast<std::size_t>(classes), classes, own_labels[row]));
         }
+        if (rows.last()) own.end_piece();
     });
 
-    const std::vector<std::vector<ShardSums>> all = gather(context.comm, own);
+    const std::vector<std::vector<ShardSums>> all = gather<ShardSums>(context.comm, own.sums());
     EvalResult result;
     result.count = data.size();
     double loss = 0;
@@ -146,9 +200,9 @@ EvalResult evaluate(const EvaluationContext& context, const Dataset& data) {
     if (classes == 2) {
         std::vector<float> all_scores;
         std::vector<int32_t> all_labels;
-        for (const auto& part : gather(context.comm, scores))
+        for (const auto& part : gather<float>(context.comm, scores))
             all_scores.insert(all_scores.end(), part.begin(), part.end());
-        for (const auto& part : gather(context.comm, labels))
+        for (const auto& part : gather<int32_t>(context.comm, labels))
             all_labels.insert(all_labels.end(), part.begin(), part.end());
         result.auc = area_under_curve(all_scores, all_labels);
     }
@@ -164,13 +218,20 @@ void predict(const EvaluationContext& context, const Dataset& data, FunctionRef<
         for (int c = 0; c < classes; ++c) header += fmt::format(",p{}", c);
         write(header + "\n");
     }
-    std::vector<float> probabilities;
-    for_each_piece(context, data, plan, [&](const Batch& batch, const float* logits) {
-        probabilities.resize(static_cast<std::size_t>(batch.rows) * width);
-        if (batch.rows > 0) {
-            context.backend.softmax(context.backend.main(), batch.rows, classes, logits, probabilities.data());
+    DeviceScratch device_probabilities(context.backend);
+    HostView view(context.backend);
+    for_each_piece(context, data, plan, [&](const Rows& rows) {
+        const Batch& batch = rows.batch;
+        const std::size_t count = static_cast<std::size_t>(batch.rows) * width;
+        const float* probabilities = nullptr;
+        if (rows.count > 0) {
+            auto* const on_device = device_probabilities.at_least<float>(count);
+            context.backend.softmax(context.backend.main(), rows.count, classes, rows.logits,
+                                    on_device + static_cast<std::size_t>(rows.first) * width);
+            if (!rows.last()) return;
+            probabilities = view.read(on_device, count);
         }
-        const std::vector<std::vector<float>> all = gather(context.comm, probabilities);
+        const std::vector<std::vector<float>> all = gather<float>(context.comm, {probabilities, count});
         if (context.comm.rank() != 0) return;
         // Ranks hold consecutive shards, so their rows follow one another in data order.
         int64_t index = batch.at.step * plan.batch();

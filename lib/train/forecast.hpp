@@ -18,7 +18,7 @@ namespace lockstep {
 /// Bytes that a rank holds. Not counted: the program itself and what kernels pack for themselves.
 struct MemoryForecast {
     int64_t weights = 0;
-    int64_t gradients = 0;    // one sum for each maximal node of the rank
+    int64_t gradients = 0;    // one sum for each maximal node of the rank, and of passes (batch.micro)
     int64_t optimizer = 0;    // its state, and scratch of the norm
     int64_t exchange = 0;     // what messages arrive in
     int64_t activations = 0;  // the network's arena: the largest step or evaluation

@@ -29,7 +29,7 @@ MemoryForecast MemoryPlanner::of_rank(int rank, int world) const {
     const int64_t elements = network_.parameters().flat_elements();
     MemoryForecast memory;
     memory.weights = elements * kFloat;
-    memory.gradients = gradient_sums(plan_, local) * (kLead + elements) * kFloat;
+    memory.gradients = gradient_sums(plan_, local) * (kLead + elements) * kFloat + pass_sums(local);
     memory.optimizer = update_.state + update_.scratch;
     memory.exchange = exchange(rank, world);
     memory.activations = activations(local);
@@ -49,6 +49,14 @@ int64_t MemoryPlanner::exchange(int rank, int world) const {
     return most;
 }
 
+int64_t MemoryPlanner::pass_sums(ShardRange local) const {
+    int64_t most = 0;
+    for (const std::vector<int64_t>& sizes : sizes_) {
+        most = std::max(most, network_.pass_sum_bytes(plan_.shards.shards(), local, sizes));
+    }
+    return most;
+}
+
 // One arena serves all passes: it is as large as the largest needs.
 int64_t MemoryPlanner::activations(ShardRange local) const {
     int64_t most = 0;
@@ -59,7 +67,8 @@ int64_t MemoryPlanner::activations(ShardRange local) const {
     if (facts_.test_samples == 0) return most;
     const ShardPlan evaluation = evaluation_plan(config_, facts_.test_samples);
     for (const int64_t piece : {int64_t{0}, evaluation.steps_per_epoch() - 1}) {
-        const int64_t rows = rows_of(evaluation.shard_sizes(piece), local);
+        const int64_t all = rows_of(evaluation.shard_sizes(piece), local);
+        const int64_t rows = network_.most_rows() > 0 ? std::min(all, network_.most_rows()) : all;
         if (rows > 0) most = std::max(most, network_.evaluation_bytes(static_cast<int>(rows)));
     }
     return most;

@@ -7,10 +7,12 @@
 namespace lockstep {
 
 std::string step_line(const StepRecord& r) {
-    const std::string norm = r.grad_norm ? fmt::format(R"(,"grad_norm":{})", json_number(*r.grad_norm)) : "";
+    std::string more;
+    if (r.grad_norm) more += fmt::format(R"(,"grad_norm":{})", json_number(*r.grad_norm));
+    if (r.loss_scale) more += fmt::format(R"(,"loss_scale":{},"skipped":{})", json_number(*r.loss_scale), r.skipped);
     return fmt::format(R"({{"event":"step","step":{},"epoch":{},"samples":{},"loss":{},"lr":{}{},)"
                        R"("wall":{{"time_s":{},"samples_per_s":{}}}}})",
-                       r.step, r.epoch, r.samples, json_number(r.loss), json_number(r.lr), norm, json_number(r.time_s),
+                       r.step, r.epoch, r.samples, json_number(r.loss), json_number(r.lr), more, json_number(r.time_s),
                        json_number(r.samples_per_s));
 }
 

@@ -21,6 +21,8 @@ struct StepRecord {
     std::optional<float> grad_norm;
     double time_s = 0;  // wall
     double samples_per_s = 0;
+    std::optional<float> loss_scale = {};  // with fp16
+    bool skipped = false;                  // then: its gradients overflowed, no weight was changed
 };
 
 struct EvalResult {

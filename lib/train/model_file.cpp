@@ -29,9 +29,10 @@ std::vector<TensorView> views(const std::vector<NamedTensor>& tensors) {
     return all;
 }
 
-std::vector<std::byte> model_file(const ParameterTable& parameters, const float* flat, const std::string& model) {
+std::vector<std::byte> model_file(const ParameterTable& parameters, const float* flat, const std::string& model,
+                                  const std::string& arithmetic) {
     return safetensors_bytes(views(named_tensors(parameters, flat)),
-                             {{"format", "pt"}, {"lockstep.arithmetic", kArithmetic}, {"lockstep.model", model}});
+                             {{"format", "pt"}, {"lockstep.arithmetic", arithmetic}, {"lockstep.model", model}});
 }
 
 std::string weights_hash(const ParameterTable& parameters, const float* flat) {
@@ -43,12 +44,13 @@ std::string weights_hash(const ParameterTable& parameters, const float* flat) {
     return hex16(hash64(bytes));
 }
 
-std::vector<std::byte> optimizer_file(const ParameterTable& parameters, const std::vector<Update::Slot>& slots) {
+std::vector<std::byte> optimizer_file(const ParameterTable& parameters, const std::vector<Update::Slot>& slots,
+                                      const std::string& arithmetic) {
     std::vector<NamedTensor> tensors;
     for (const Update::Slot& slot : slots) {
         for (NamedTensor& t : named_tensors(parameters, slot.values, slot.name + "/")) tensors.push_back(std::move(t));
     }
-    return safetensors_bytes(views(tensors), {{"format", "pt"}, {"lockstep.arithmetic", kArithmetic}});
+    return safetensors_bytes(views(tensors), {{"format", "pt"}, {"lockstep.arithmetic", arithmetic}});
 }
 
 void load_tensors(const SafetensorsFile& file, const std::string& where, const ParameterTable& parameters,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/version.hpp"
 #include "io/safetensors.hpp"
 #include "nn/parameters.hpp"
 #include "optim/update.hpp"
@@ -25,11 +26,13 @@ std::vector<NamedTensor> named_tensors(const ParameterTable& parameters, const f
 std::vector<TensorView> views(const std::vector<NamedTensor>& tensors);
 
 /// model.safetensors. __metadata__ is exactly {"format":"pt","lockstep.arithmetic":…,"lockstep.model":…}.
-std::vector<std::byte> model_file(const ParameterTable& parameters, const float* flat, const std::string& model);
+std::vector<std::byte> model_file(const ParameterTable& parameters, const float* flat, const std::string& model,
+                                  const std::string& arithmetic = kArithmetic);
 /// The hash of the weights that the end event shows: XXH3 of all tensors' bytes, in model order.
 std::string weights_hash(const ParameterTable& parameters, const float* flat);
 /// optimizer.safetensors: "<slot>/<parameter>" for every slot.
-std::vector<std::byte> optimizer_file(const ParameterTable& parameters, const std::vector<Update::Slot>& slots);
+std::vector<std::byte> optimizer_file(const ParameterTable& parameters, const std::vector<Update::Slot>& slots,
+                                      const std::string& arithmetic = kArithmetic);
 
 /// Fills `flat` from a file. Throws kUsage, naming file, tensor and both shapes, where it is another model's.
 void load_tensors(const SafetensorsFile& file, const std::string& where, const ParameterTable& parameters,

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -13,17 +13,24 @@ namespace {
 constexpr std::size_t kMostNamed = 8;   // samples of a shard, and tensors, named in the message
 constexpr std::size_t kMostShards = 2;  // the message is one line
 
+constexpr std::size_t kLeadBytes = kLead * sizeof(float);
+
 /// Runs rows [first, first + count) of the batch as one shard of its own and says whether loss and gradient are finite.
-bool is_finite(const ReplayContext& c, int first, int count) {
-    const Batch& b = c.batch;
-    const int64_t width = c.network.parameters().flat_elements();
+/// Gaps between the tensors of the gradient hold zeros as they are.
+bool is_finite(const ReplayContext& c, int first, int count, float& loss) {
     const std::vector<int64_t> sizes{count};
-    std::fill_n(c.scratch, kLead + width, 0.0F);
+    const std::array<float, kLead> zeros{};
+    c.backend.upload(c.backend.main(), zeros.data(), c.scratch, kLeadBytes);
     float* const partial[] = {c.scratch};
-    c.network.train_step(
-        {b.at.epoch, count, b.pixels + first * c.sample_elements, b.labels + first, b.positions + first}, 1, {0, 1},
-        sizes, c.weights, partial, [](int64_t) {});
-    return std::isfinite(c.scratch[kLeadLoss]) && c.backend.all_finite(c.backend.main(), width, c.scratch + kLead);
+    NetworkInput input = c.input;
+    input.rows = count;
+    input.pixels += first * c.sample_elements;
+    input.labels += first;
+    input.positions += first;
+    c.network.train_step(input, 1, {0, 1}, sizes, c.weights, partial, [](int64_t) {});
+    c.backend.download(c.backend.main(), c.scratch + kLeadLoss, &loss, sizeof loss);
+    return std::isfinite(loss) &&
+           c.backend.all_finite(c.backend.main(), c.network.parameters().flat_elements(), c.scratch + kLead);
 }
 
 /// The tensors of which the last replay's gradient was not finite.
@@ -44,9 +51,10 @@ std::string explain_nonfinite(const ReplayContext& c) {
         const int count = static_cast<int>(c.batch.shard_sizes[static_cast<std::size_t>(v)]);
         const int first = row;
         row += count;
-        if (count == 0 || is_finite(c, first, count)) continue;
+        float loss = 0;
+        if (count == 0 || is_finite(c, first, count, loss)) continue;
         std::string line = fmt::format("shard {} (rank {})", v, c.comm.rank());
-        const bool loss_bad = !std::isfinite(c.scratch[kLeadLoss]);
+        const bool loss_bad = !std::isfinite(loss);
         std::vector<std::string> tensors = bad_tensors(c);
         if (loss_bad) line += ": loss";
         if (!tensors.empty()) {
@@ -58,7 +66,7 @@ std::string explain_nonfinite(const ReplayContext& c) {
         std::vector<std::string> samples;
         std::size_t bad = 0;
         for (int i = first; i < first + count; ++i) {
-            if (is_finite(c, i, 1)) continue;
+            if (is_finite(c, i, 1, loss)) continue;
             if (++bad <= kMostNamed)
                 samples.push_back(fmt::format("{} (sample {})", c.batch.positions[i], c.batch.indices[i]));
         }

@@ -17,8 +17,8 @@ struct ReplayContext {
     Network& network;
     const float* weights;  // flat, not updated by the failed step
     const Batch& batch;    // of this rank
+    NetworkInput input;    // its rows on the device
     ShardRange local;
-    int shards;
     int64_t sample_elements;  // of the data set's shape
     float* scratch;           // [kLead | flat elements]
 };

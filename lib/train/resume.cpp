@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <filesystem>
 
 #include "config/key_table.hpp"
@@ -60,6 +61,7 @@ StartingPoint find_on_first(RunDirectory* directory, ResumeMode mode, const std:
     if (done) compared.total_steps = checkpoint.state.total_steps;  // nothing is asked of it that it has not done
     check_resumable(checkpoint.state, from, config, compared, facts);
     start.step = checkpoint.state.step;
+    start.loss_scale = checkpoint.state.loss_scale;
     start.path = from;
     start.already_done = done;
     if (done) {
@@ -131,6 +133,13 @@ StartingPoint find_start(Communicator& comm, RunDirectory* directory, ResumeMode
         start.already_done = numbers.at(used + 1) == '1';
         start.path = numbers.substr(used + 3);
     }
+    std::vector<std::byte> scale;
+    if (start.loss_scale) {
+        const auto bytes = std::as_bytes(std::span(&*start.loss_scale, 1));
+        scale.assign(bytes.begin(), bytes.end());
+    }
+    comm.broadcast(0, scale);
+    if (!scale.empty()) std::memcpy(&start.loss_scale.emplace(), scale.data(), sizeof(LossScaleState));
     comm.broadcast(0, start.model);
     comm.broadcast(0, start.optimizer);
     return start;

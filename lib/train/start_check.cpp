@@ -12,8 +12,11 @@ namespace {
 using nlohmann::json;
 
 std::string facts_text(const LoadedConfig& loaded, const StartFacts& facts) {
-    return json{{"host", host_name()},       {"version", facts.version}, {"arithmetic", facts.arithmetic},
-                {"train", facts.train_data}, {"test", facts.test_data},  {"config", config_to_json(loaded.config)},
+    return json{{"host", host_name()},
+                {"version", facts.version},
+                {"train", facts.train_data},
+                {"test", facts.test_data},
+                {"config", config_to_json(loaded.config)},
                 {"origins", loaded.origins}}
         .dump();
 }
@@ -49,10 +52,9 @@ void check_equal_start(Communicator& comm, LoadedConfig& loaded, const StartFact
         if (texts[r] == texts.front()) continue;
         const json other = json::parse(texts[r]);
         const std::string who = fmt::format("rank {} on {}", r, other.at("host").get<std::string>());
-        for (const char* fact : {"version", "arithmetic"}) {
-            if (other.at(fact) == first.at(fact)) continue;
-            fault(fmt::format("unequal start: {} has {} {}, rank 0 has {}; run one build everywhere", who, fact,
-                              other.at(fact).get<std::string>(), first.at(fact).get<std::string>()));
+        if (other.at("version") != first.at("version")) {
+            fault(fmt::format("unequal start: {} has version {}, rank 0 has {}; run one build everywhere", who,
+                              other.at("version").get<std::string>(), first.at("version").get<std::string>()));
         }
         for (const KeyDifference& d :
              config_differences(first_config, config_from_json(other.at("config").get<std::string>()))) {
@@ -75,6 +77,20 @@ void check_equal_start(Communicator& comm, LoadedConfig& loaded, const StartFact
     }
     if (!faults.empty()) throw SharedError(kind, faults);
     take_shared_keys(loaded.config, first_config);
+}
+
+void check_equal_arithmetic(Communicator& comm, const std::string& arithmetic) {
+    const std::vector<std::string> hosts = comm.all_gather(host_name());
+    const std::vector<std::string> all = comm.all_gather(arithmetic);
+    std::string faults;
+    for (std::size_t r = 1; r < all.size(); ++r) {
+        if (all[r] == all[0]) continue;
+        faults += fmt::format(
+            "{}unequal start: rank {} on {} has arithmetic {}, rank 0 has {}; use one kind of device "
+            "and one build everywhere, or device.arithmetic = \"defined\"",
+            faults.empty() ? "" : "\n", r, hosts[r], all[r], all[0]);
+    }
+    if (!faults.empty()) throw SharedError(ErrorKind::kUsage, faults);
 }
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@ namespace lockstep {
 
 struct StartFacts {
     std::string version;
-    std::string arithmetic;  // numeric fingerprint
+    std::string arithmetic;  // numeric fingerprint, once there is a device
     std::string train_data;  // fingerprints
     std::string test_data;
 };
@@ -20,5 +20,9 @@ struct StartFacts {
 /// rank 0's values of the keys that hold for all (log, check, checkpoint, eval …) are copied into `loaded` on every
 /// rank, with a warning for each that differed.
 void check_equal_start(Communicator& comm, LoadedConfig& loaded, const StartFacts& facts);
+
+/// Once every rank has its device: all must give the same bits. Collective; throws SharedError(kUsage), naming the rank
+/// and both arithmetics.
+void check_equal_arithmetic(Communicator& comm, const std::string& arithmetic);
 
 }  // namespace lockstep

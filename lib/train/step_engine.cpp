@@ -1,5 +1,6 @@
 // One step: this rank's shards of the global batch, their gradient sums, the total over all ranks, one update.
 #include <algorithm>
+#include <cmath>
 
 #include "core/thread_pool.hpp"
 #include "io/safetensors.hpp"
@@ -14,25 +15,36 @@ namespace {
 Adder device_adder(Backend& backend) {
     return {[](void* device, float* dst, const float* left, const float* right, int64_t n) {
                 auto& on = *static_cast<Backend*>(device);
-                on.add(on.main(), n, left, right, dst);
+                on.add(on.communication(), n, left, right, dst);
             },
             &backend};
 }
 
+ScratchMaker device_scratch(Backend& backend) {
+    return [&backend](int64_t floats) {
+        const std::shared_ptr<Buffer> buffer = backend.allocate(static_cast<std::size_t>(floats) * sizeof(float));
+        return std::shared_ptr<float>(buffer, buffer->floats());
+    };
+}
+
 std::unique_ptr<Reducer> choose_reducer(Communicator& comm, const Config& config, const TrainOptions& options,
-                                        int64_t elements, Adder adder) {
+                                        int64_t elements, Backend& backend) {
+    const Adder adder = device_adder(backend);
+    const ScratchMaker scratch = device_scratch(backend);
     const ReduceLayout layout{kLead, elements};
     const int shards = static_cast<int>(config.batch.shards);
     const int64_t bucket_bytes = config.reduce.bucket_kib * 1024;
     if (options.make_reducer) return options.make_reducer(comm, shards, layout, adder);
-    if (config.reduce.algorithm == "native") return make_native_reducer(comm, shards, layout, bucket_bytes, adder);
-    return make_canonical_reducer(comm, shards, layout, bucket_bytes, config.reduce.small_kib * 1024, adder);
+    if (config.reduce.algorithm == "native") {
+        return make_native_reducer(comm, shards, layout, bucket_bytes, adder, scratch);
+    }
+    return make_canonical_reducer(comm, shards, layout, bucket_bytes, config.reduce.small_kib * 1024, adder, scratch);
 }
 
 }  // namespace
 
 StepEngine::StepEngine(Communicator& comm, Backend& backend, const Config& config, const RunPlan& plan,
-                       const Dataset& data, const TrainOptions& options)
+                       const Dataset& data, const TrainOptions& options, Communicator* exchange)
     : comm_(comm),
       backend_(backend),
       config_(config),
@@ -40,17 +52,24 @@ StepEngine::StepEngine(Communicator& comm, Backend& backend, const Config& confi
       data_(data),
       options_(options),
       local_(shards_of_rank(plan.shards.shards(), comm.rank(), comm.size())),
-      network_(model_spec(config, data.shape(), data.classes()), backend),
+      network_(model_spec(config, data.shape(), data.classes()), backend, config.batch.micro),
       schedule_(schedule_spec(config, plan)),
       update_(optimizer_spec(config), update_tensors(network_.parameters()), network_.parameters().flat_elements(),
-              backend) {
+              backend),
+      input_(backend, data.shape().elements()) {
+    if (options.loss_scale) {
+        loss_scale_.emplace(*options.loss_scale);
+    } else if (config.device.precision == "fp16") {
+        loss_scale_.emplace(LossScaleRules());
+    }
     const int64_t elements = network_.parameters().flat_elements();
     weights_ = backend.allocate(static_cast<std::size_t>(elements) * sizeof(float));
     for (int i = 0; i < gradient_sums(plan, local_); ++i) {
         buffers_.push_back(backend.allocate(static_cast<std::size_t>(kLead + elements) * sizeof(float)));
         partials_.push_back(buffers_.back()->floats());
     }
-    reducer_ = choose_reducer(comm, config, options, elements, device_adder(backend));
+    if (!backend.host_sees_device()) leads_ = backend.allocate_host(partials_.size() * kLead * sizeof(float));
+    reducer_ = choose_reducer(exchange != nullptr ? *exchange : comm, config, options, elements, backend);
 }
 
 void StepEngine::restore(const StartingPoint& start) {
@@ -75,9 +94,10 @@ void StepEngine::restore(const StartingPoint& start) {
         }
     }
     backend_.synchronize();
+    if (loss_scale_ && start.loss_scale) loss_scale_->restore(*start.loss_scale);
     if (start.step < plan_.total_steps) {
-        loader_ = std::make_unique<Loader>(data_, plan_.shards,
-                                           training_loader_options(config_, plan_, local_, start.step + 1));
+        loader_ = std::make_unique<Loader>(
+            data_, plan_.shards, input_.with_memory(training_loader_options(config_, plan_, local_, start.step + 1)));
     }
 }
 
@@ -98,44 +118,94 @@ StepOutcome StepEngine::step() {
     for (StepWatcher* watcher : watchers_) watcher->batch_read(batch);
     const int count = partial_count(batch.shard_sizes);
     const std::span<float* const> partial(partials_.data(), static_cast<std::size_t>(count));
-    for (float* p : partials_) std::fill_n(p, kLead, 0.0F);
-    partials_[0][kLeadStop] = options_.stop_requested && options_.stop_requested() ? 1.0F : 0.0F;
+    NetworkInput input = input_.rows(batch);
+    if (loss_scale_) input.loss_scale = loss_scale_->value();
+    write_leads();
 
-    // With nothing of its own a rank still needs a place for the total.
+    // What the update before read of the sums is done before anything else is added there. With nothing of its own a
+    // rank still needs a place for the total.
+    backend_.order(backend_.main(), backend_.communication());
     reducer_->begin(batch.shard_sizes, count > 0 ? partial : std::span<float* const>(partials_.data(), 1));
-    network_.train_step({batch.at.epoch, batch.rows, batch.pixels, batch.labels, batch.positions},
-                        plan_.shards.shards(), local_, batch.shard_sizes, weights(), partial,
-                        [&, end = network_.parameters().flat_elements()](int64_t first) mutable {
-                            for (StepWatcher* watcher : watchers_) {
-                                if (first == end) {
-                                    watcher->forward_done();
-                                } else {
-                                    watcher->partials_final(first, end, partial);
-                                }
-                            }
-                            end = first;
-                            comm_.still_working();
-                            reducer_->ready(first);
-                        });
+    network_.train_step(
+        input, plan_.shards.shards(), local_, batch.shard_sizes, weights(), partial,
+        [&, end = network_.parameters().flat_elements()](int64_t first) mutable {
+            if (first == end) copy_next_batch();
+            for (StepWatcher* watcher : watchers_) {
+                if (first == end) {
+                    watcher->forward_done();
+                } else {
+                    watcher->partials_final(first, end, partial);
+                }
+            }
+            end = first;
+            comm_.still_working();
+            backend_.order(backend_.main(), backend_.communication());
+            reducer_->ready(first);
+        },
+        [&] { comm_.still_working(); });
     reducer_->finish();
+    backend_.order(backend_.communication(), backend_.main());
 
     const float* total = partials_[0];
     for (StepWatcher* watcher : watchers_) watcher->reduced(batch, total);
-    const float loss_sum = total[kLeadLoss];
+    const float* lead = read_lead();
+    const float loss_sum = lead[kLeadLoss];
+    const bool stop_agreed = lead[kLeadStop] > 0;
     const int64_t u = batch.at.update;
     const float lr = schedule_.lr(u);
-    const UpdateResult result =
-        update_.apply(total + kLead, loss_sum, batch.global_size, u, lr, schedule_.lr_double(u), weights());
+    const int64_t done = u - (loss_scale_ ? loss_scale_->state().skipped : 0);
+    const UpdateResult result = update_.apply(total + kLead, loss_sum, batch.global_size, done, lr,
+                                              schedule_.lr_double(u), weights(), input.loss_scale);
+    StepOutcome outcome{.at = batch.at,
+                        .loss = loss_sum / static_cast<float>(batch.global_size),
+                        .lr = lr,
+                        .grad_norm = result.grad_norm,
+                        .stop_agreed = stop_agreed,
+                        .loss_scale = loss_scale_ ? std::optional(input.loss_scale) : std::nullopt,
+                        .skipped = false};
     if (!result.finite) {
-        const ReplayContext replay{
-            comm_,       backend_, network_, weights(), batch, local_, plan_.shards.shards(), data_.shape().elements(),
-            partials_[0]};
-        throw SharedError(ErrorKind::kNonFinite, explain_nonfinite(replay));
+        outcome.skipped = loss_scale_ && std::isfinite(loss_sum) && loss_scale_->skip();
+        if (!outcome.skipped) explain_failure(batch, input);
+    } else if (loss_scale_) {
+        loss_scale_->was_finite();
     }
-    const StepOutcome outcome{batch.at, loss_sum / static_cast<float>(batch.global_size), lr, result.grad_norm,
-                              total[kLeadStop] > 0};
     for (StepWatcher* watcher : watchers_) watcher->updated(outcome, weights());
     return outcome;
+}
+
+/// Throws, naming what of this batch is not finite.
+void StepEngine::explain_failure(const Batch& batch, NetworkInput input) {
+    input.loss_scale = 1;
+    const ReplayContext replay{
+        comm_, backend_, network_, weights(), batch, input, local_, data_.shape().elements(), partials_[0]};
+    throw SharedError(ErrorKind::kNonFinite, explain_nonfinite(replay));
+}
+
+std::optional<LossScaleState> StepEngine::loss_scale() const {
+    if (!loss_scale_) return std::nullopt;
+    return loss_scale_->state();
+}
+
+void StepEngine::write_leads() {
+    for (std::size_t i = 0; i < partials_.size(); ++i) {
+        float* const lead = host_lead(i);
+        std::fill_n(lead, kLead, 0.0F);
+        if (i == 0) lead[kLeadStop] = options_.stop_requested && options_.stop_requested() ? 1.0F : 0.0F;
+        backend_.upload(backend_.main(), lead, partials_[i], kLead * sizeof(float));
+    }
+}
+
+/// Of the total; the step is over on this rank then, but for the update.
+const float* StepEngine::read_lead() {
+    backend_.download(backend_.main(), partials_[0], host_lead(0), kLead * sizeof(float));
+    backend_.wait(backend_.main());
+    return host_lead(0);
+}
+
+/// While the device is busy with this step: the rows of the next one, if they have been read by now.
+void StepEngine::copy_next_batch() {
+    if (backend_.host_sees_device()) return;
+    if (const Batch* next = loader_->ahead()) input_.copy_ahead(*next);
 }
 
 std::vector<float> StepEngine::host_weights() {

@@ -3,12 +3,15 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "data/loader.hpp"
 #include "nn/network.hpp"
+#include "optim/loss_scale.hpp"
 #include "optim/schedule.hpp"
 #include "optim/update.hpp"
+#include "train/device_input.hpp"
 #include "train/resume.hpp"
 #include "train/settings.hpp"
 #include "train/step_watcher.hpp"
@@ -22,18 +25,22 @@ struct StepOutcome {
     float loss = 0;  // mean over the global batch
     float lr = 0;
     std::optional<float> grad_norm;
-    bool stop_agreed = false;  // a rank was asked to stop, and all know
+    bool stop_agreed = false;         // a rank was asked to stop, and all know
+    std::optional<float> loss_scale;  // that the gradients were multiplied by; none where they are not scaled
+    bool skipped = false;             // scaled gradients overflowed: no weight was changed
 };
 
 /// Everything of a step: loader → network → reducer → update. The same on every rank.
 class StepEngine {
   public:
+    /// `exchange` carries the sums, where `comm` cannot since they lie on a device; null: `comm` does.
     StepEngine(Communicator& comm, Backend& backend, const Config& config, const RunPlan& plan, const Dataset& data,
-               const TrainOptions& options);
+               const TrainOptions& options, Communicator* exchange = nullptr);
 
     /// Weights and state of a checkpoint, or the initial ones; then the loader begins after `start.step`.
     void restore(const StartingPoint& start);
-    /// One update. Throws SharedError(kNonFinite) on all ranks, with the weights as they were, naming the samples.
+    /// One update, or none where scaled gradients overflow. Throws SharedError(kNonFinite) on all ranks, with the
+    /// weights as they were, naming the samples.
     StepOutcome step();
     /// From the next step on calls `watcher`, which must outlive the steps.
     void watch(StepWatcher& watcher) { watchers_.push_back(&watcher); }
@@ -42,6 +49,8 @@ class StepEngine {
     Backend& backend() { return backend_; }
     float* weights() { return weights_->floats(); }
     Update& update() { return update_; }
+    /// None where gradients are not scaled.
+    std::optional<LossScaleState> loss_scale() const;
     const Reducer& reducer() const { return *reducer_; }
     /// Copies on the host, for files.
     std::vector<float> host_weights();
@@ -49,6 +58,12 @@ class StepEngine {
 
   private:
     int partial_count(std::span<const int64_t> sizes);
+    void write_leads();
+    const float* read_lead();
+    /// The lead of sum i where the host writes it: the lead itself, if it sees the device's memory.
+    float* host_lead(std::size_t i) { return leads_ ? leads_->floats() + i * kLead : partials_[i]; }
+    void copy_next_batch();
+    [[noreturn]] void explain_failure(const Batch& batch, NetworkInput input);
 
     Communicator& comm_;
     Backend& backend_;
@@ -60,9 +75,12 @@ class StepEngine {
     Network network_;
     Schedule schedule_;
     Update update_;
+    std::optional<LossScale> loss_scale_;  // with fp16
     std::unique_ptr<Buffer> weights_;
     std::vector<std::unique_ptr<Buffer>> buffers_;
-    std::vector<float*> partials_;  // of buffers_, each [kLead | flat elements]
+    std::vector<float*> partials_;   // of buffers_, each [kLead | flat elements]
+    std::unique_ptr<Buffer> leads_;  // of partials_ on the host; none where the host sees them
+    DeviceInput input_;
     std::unique_ptr<Reducer> reducer_;
     std::unique_ptr<Loader> loader_;
     std::vector<StepWatcher*> watchers_;

@@ -8,6 +8,7 @@
 
 #include "backend/backend.hpp"
 #include "nn/parameters.hpp"
+#include "train/host_view.hpp"
 
 namespace lockstep {
 
@@ -20,7 +21,8 @@ class TensorHasher {
     TensorHasher(const ParameterTable& parameters, Backend& backend);
 
     /// out[i] = hash of tensor i of the flat array, for tensors [first, end). Elements count in the array's order,
-    /// which is the same at every number of ranks and threads. `flat` lies on the device and can be read by the host.
+    /// which is the same at every number of ranks and threads. `flat` lies on the device; what is queued on its main
+    /// stream comes before.
     void hash(const float* flat, int first, int end, std::span<uint64_t> out);
 
   private:
@@ -29,7 +31,10 @@ class TensorHasher {
         int64_t count;
     };
 
+    void hash_copies(const float* flat, int begin, int end);
+
     Backend& backend_;
+    HostView view_;
     std::vector<Piece> pieces_;     // of all tensors, in order
     std::vector<int> first_piece_;  // of tensor i; one entry more for the end
     std::vector<uint64_t> hashes_;  // of pieces_

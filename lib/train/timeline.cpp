@@ -29,7 +29,7 @@ void append_microseconds(std::string& text, int64_t ns) {
 
 }  // namespace
 
-Timeline::Timeline(Communicator& comm, const std::string& path) : comm_(comm) {
+Timeline::Timeline(Communicator& comm, const std::string& path, Backend* device) : comm_(comm), device_(device) {
     agree_on_first(comm, [&] { file_.emplace(path); });
     spans_.reserve(static_cast<std::size_t>(kStepsBetween) * kMostSpans);
     const int64_t origin = std::stoll(comm.broadcast(0, std::to_string(monotonic_ns())));
@@ -69,7 +69,10 @@ void Timeline::add(Stage stage, int64_t step, int64_t begin, int64_t end) {
     spans_.push_back({stage, step, begin, end});
 }
 
+/// Where the device works on its own, a stage ends when its work does: stages that would overlap are shown one after
+/// the other.
 void Timeline::end_stage(Stage stage) {
+    if (device_ != nullptr) device_->wait(device_->main());
     const int64_t end = now();
     add(stage, step_, stage_begin_, end);
     stage_begin_ = end;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/backend.hpp"
 #include "comm/communicator.hpp"
 #include "core/error.hpp"
 #include "io/atomic_file.hpp"
@@ -31,7 +32,8 @@ enum class Stage : int64_t {
 class Timeline final : public StepWatcher {
   public:
     /// Throws SharedError(kRuntime) where rank 0 cannot write `path` (rank 0's word holds). Collective.
-    Timeline(Communicator& comm, const std::string& path);
+    /// `device`: what the stages run on, where it may be at work after a call has returned.
+    Timeline(Communicator& comm, const std::string& path, Backend* device = nullptr);
     /// Not closed (this rank failed by itself): rank 0 writes what it has.
     ~Timeline() override;
     Timeline(const Timeline&) = delete;
@@ -68,6 +70,7 @@ class Timeline final : public StepWatcher {
     void finish_file();
 
     Communicator& comm_;
+    Backend* device_;
     int64_t shift_ns_ = 0;  // from this rank's clock to the time line's
     std::vector<Span> spans_;
     std::size_t open_step_ = 0;  // of spans_: the step under way

@@ -41,6 +41,7 @@ Trace::Trace(Communicator& comm, Backend& backend, const ParameterTable& paramet
       facts_(std::move(facts)),
       local_(shards_of_rank(facts_.shards, comm.rank(), comm.size())),
       hasher_(parameters, backend),
+      view_(backend),
       gradient_(parameters.all().size(), 0),
       weights_(parameters.all().size(), 0) {}
 
@@ -91,7 +92,7 @@ void Trace::partials_final(int64_t first, int64_t end, std::span<float* const> p
         return static_cast<int>(found - all.begin());
     };
     for (std::size_t i = 0; i < partial.size(); ++i) {
-        own_[i].loss = partial[i][kLeadLoss];
+        own_[i].loss = *view_.read(partial[i] + kLeadLoss, 1);
         if (comm_.size() == 1) continue;
         hasher_.hash(partial[i] + kLead, tensor_at(first), tensor_at(end), own_[i].gradient);
     }

@@ -49,6 +49,7 @@ class Trace final : public StepWatcher {
     TraceFacts facts_;
     ShardRange local_;
     TensorHasher hasher_;
+    HostView view_;
     // Of this rank's step:
     uint64_t indices_ = 0;
     uint64_t data_ = 0;

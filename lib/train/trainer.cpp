@@ -11,6 +11,7 @@
 #include "train/device.hpp"
 #include "train/evaluator.hpp"
 #include "train/events.hpp"
+#include "train/memory_advice.hpp"
 #include "train/model_file.hpp"
 #include "train/pace.hpp"
 #include "train/replica_check.hpp"
@@ -39,7 +40,7 @@ class Run {
           plan_(plan),
           facts_(facts),
           directory_(directory),
-          engine_(comm, *device.backend, config, plan, *data.train, options),
+          engine_(comm, *device.backend, config, plan, *data.train, options, device.exchange.get()),
           replicas_(comm, engine_.backend(), engine_.network().parameters(), engine_.weights(),
                     engine_.update().slots()),
           progress_(options.progress),
@@ -53,7 +54,7 @@ class Run {
     /// From a start to the last step, or to a stop that all ranks agreed on.
     TrainResult execute(const StartingPoint& start, const LoadedConfig& loaded) {
         if (!options_.trace_file.empty()) {
-            timeline_.emplace(comm_, options_.trace_file);
+            timeline_.emplace(comm_, options_.trace_file, &engine_.backend());
             engine_.watch(*timeline_);
         }
         try {
@@ -77,6 +78,8 @@ class Run {
   private:
     bool first() const { return comm_.rank() == 0; }
     bool on_disk() const { return directory_ != nullptr; }
+    /// As the files say it; the whole fingerprint stands in state.json and run.json.
+    std::string arithmetic() const { return config_.device.arithmetic == "vendor" ? "vendor" : kArithmetic; }
     /// Notes the time until the end of the scope, if there is a time line.
     TimelineMark mark(Stage stage, int64_t step) { return {timeline_ ? &*timeline_ : nullptr, stage, step}; }
 
@@ -207,7 +210,7 @@ class Run {
         const double rate =
             static_cast<double>(samples - plan_.samples_used(window_step_or_start())) / std::max(window_s_, 1e-9);
         metrics_.append({step_line({u, outcome.at.epoch, samples, outcome.loss, outcome.lr, outcome.grad_norm,
-                                    seconds_since(begin_), rate}),
+                                    seconds_since(begin_), rate, outcome.loss_scale, outcome.skipped}),
                          due});
     }
 
@@ -263,11 +266,12 @@ class Run {
                                 plan_.total_steps,
                                 config_,
                                 metrics_.bytes_before_step(),
-                                metrics_.step_lines()};
+                                metrics_.step_lines(),
+                                engine_.loss_scale()};
             const std::vector<float> weights = engine_.host_weights();
             comm_.work_aside([&] {
-                checkpoint.model = model_file(parameters, weights.data(), config_.model.name);
-                checkpoint.optimizer = optimizer_file(parameters, slots);
+                checkpoint.model = model_file(parameters, weights.data(), config_.model.name, arithmetic());
+                checkpoint.optimizer = optimizer_file(parameters, slots, arithmetic());
                 result_.checkpoint = write_checkpoint(directory_->checkpoints(), checkpoint, config_.checkpoint.keep);
             });
             last_passed_ = result_.checkpoint;
@@ -281,7 +285,7 @@ class Run {
             const ParameterTable& parameters = engine_.network().parameters();
             const std::vector<float> weights = engine_.host_weights();
             comm_.work_aside([&] {
-                result_.model = model_file(parameters, weights.data(), config_.model.name);
+                result_.model = model_file(parameters, weights.data(), config_.model.name, arithmetic());
                 Sha256 hash;
                 hash.update(result_.model);
                 result_.sha256 = hash.hex();
@@ -338,12 +342,14 @@ class Run {
 
 TrainResult train_on(Communicator& comm, LoadedConfig loaded, const DataSplits& data, const TrainOptions& options) {
     comm.set_timeout(loaded.config.device.timeout_s);
-    const StartFacts facts{version(), kNumericFingerprint, data.train->fingerprint(),
-                           data.test ? data.test->fingerprint() : ""};
+    StartFacts facts{version(), "", data.train->fingerprint(), data.test ? data.test->fingerprint() : ""};
     if (options.check_start) check_equal_start(comm, loaded, facts);
     const Config& config = loaded.config;
     std::optional<RunPlan> plan;
     agree(comm, [&] { plan = make_run_plan(config, data.train->size()); });
+    DeviceChoice device = options.make_device ? options.make_device(comm, config) : choose_device(comm, config);
+    facts.arithmetic = device.backend->fingerprint();
+    if (options.check_start) check_equal_arithmetic(comm, facts.arithmetic);
     std::optional<RunDirectory> directory;
     if (!options.out.empty()) directory.emplace(options.out);
     RunDirectory* const folder = directory ? &*directory : nullptr;
@@ -355,9 +361,11 @@ TrainResult train_on(Communicator& comm, LoadedConfig loaded, const DataSplits& 
         result.already_done = true;
         return result;
     }
-    DeviceChoice device = choose_device(comm, config);
     std::optional<Run> run;
-    agree(comm, [&] { run.emplace(comm, config, data, options, *plan, facts, device, folder); });
+    agree(comm, [&] {
+        with_memory_advice(config, comm.size(),
+                           [&] { run.emplace(comm, config, data, options, *plan, facts, device, folder); });
+    });
     return run->execute(start, loaded);
 }
 

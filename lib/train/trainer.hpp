@@ -13,6 +13,7 @@
 #include "comm/reducer.hpp"
 #include "config/config.hpp"
 #include "data/dataset.hpp"
+#include "optim/loss_scale.hpp"
 #include "train/fault.hpp"
 #include "train/metrics.hpp"
 #include "train/progress.hpp"
@@ -21,6 +22,7 @@
 namespace lockstep {
 
 class StepEngine;
+struct DeviceChoice;
 
 struct TrainOptions {
     std::string out;  // run directory; "" = everything stays in memory (tests, and worlds inside a process)
@@ -32,10 +34,13 @@ struct TrainOptions {
     std::function<bool()> stop_requested;  // read between steps; empty = never
     /// Replaces the reducer (tests that break the promise on purpose).
     std::function<std::unique_ptr<Reducer>(Communicator&, int shards, ReduceLayout, Adder)> make_reducer;
+    /// Replaces the choice of a device (tests of devices).
+    std::function<DeviceChoice(Communicator&, const Config&)> make_device;
     /// Called once the weights are there: tests that watch steps, or change what lies in memory.
     std::function<void(StepEngine&)> on_engine;
-    std::optional<Fault> fault;  // planted on purpose, to see that a check finds it
-    bool check_start = true;     // tests that give ranks unequal configs on purpose switch it off
+    std::optional<LossScaleRules> loss_scale;  // in place of fp16's own (tests: any arithmetic can scale)
+    std::optional<Fault> fault;                // planted on purpose, to see that a check finds it
+    bool check_start = true;                   // tests that give ranks unequal configs on purpose switch it off
 };
 
 struct TrainResult {

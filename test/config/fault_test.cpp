@@ -98,7 +98,6 @@ TEST_CASE("an unknown choice lists the choices, a known one whose feature is mis
         {"[model]\nname = \"resnet20\"",
          "1.toml:4:1: model.name = \"resnet20\" is not built yet; it can be mlp, lenet"},
         {"[model]\nflavor = \"tf\"", "1.toml:4:1: model.flavor = \"tf\" is not built yet; it can be lockstep"},
-        {"[batch]\nmicro = 4", "1.toml:4:1: batch.micro = 4 is not built yet; it can be 0"},
         {"data.validation = 0.1", "1.toml:3:6: data.validation = 0.1 is not built yet; it can be 0.0"},
         {"[checkpoint]\nbest = \"accuracy\"",
          "1.toml:4:1: checkpoint.best = \"accuracy\" is not built yet; it can be \"\""},

@@ -98,7 +98,7 @@ refused 2 "optimizer.lr must be finite in fp32 (at most 3.4028235e+38), got 1e39
 refused 2 "schedule.factor = 1e+30: the learning rate of step 18 would be 5e+178, which fp32 cannot hold" -- \
     train -c small.toml --out no --set schedule.name=step --set schedule.factor=1e30 --set schedule.every_epochs=0.3
 # What is not built, or never will be on CPUs, is refused rather than ignored.
-for setting in batch.micro=4 model.name=resnet20 optimizer.name=lars \
+for setting in model.name=resnet20 optimizer.name=lars \
     schedule.name=poly data.format=csv data.validation=0.1 checkpoint.best=accuracy; do
     refused_as 0 2 "not built yet" -- train -c small.toml --out no --set "$setting"
 done

@@ -123,6 +123,17 @@ TEST_CASE("every index read and every byte sent is as told, at every world size,
     }
 }
 
+TEST_CASE("with batch.micro the activations of one pass are told, and the sums that passes need") {
+    Config config = odd_config(8, "batch");
+    config.batch.micro = 1;
+    const TracedRank traced = traced_run(config, 1).at(0);
+    const MemoryForecast memory = forecast_of(config, {1}).worlds.at(0).ranks.at(0).memory;
+    CHECK(memory.activations == traced.arena_bytes);
+    CHECK(memory.gradients == 4 * (kLead * 4 + memory.weights));  // one sum, and log2(8) of passes
+    config.batch.micro = 0;
+    CHECK(memory.activations < forecast_of(config, {1}).worlds.at(0).ranks.at(0).memory.activations / 3);
+}
+
 TEST_CASE("steps that leave shards empty, and small gradients sent whole, are told exactly") {
     Config few = odd_config(8, "batch");
     few.batch.size = 23;  // nine steps again, the last of 19

@@ -111,6 +111,7 @@ std::map<std::string, std::vector<Value>> harmless_values(const TempFolder& fold
     return {
         {"reduce.bucket_kib", {int64_t{1}, int64_t{3}, int64_t{65536}}},
         {"reduce.small_kib", {int64_t{0}, int64_t{1}, int64_t{65536}}},
+        {"batch.micro", {int64_t{1}, int64_t{9}, int64_t{1000}}},
         {"checkpoint.every_steps", {int64_t{1}, int64_t{4}}},
         {"checkpoint.every_epochs", {int64_t{1}}},
         {"checkpoint.keep", {int64_t{1}, int64_t{9}}},
