@@ -19,8 +19,8 @@ int64_t ceiling(int64_t n, int64_t multiple) {
     return (n + multiple - 1) / multiple;
 }
 
-// Cycles of a thread block's step along the sum, at best, and what the loads of its operands add: they take half a
-// cycle for each product where a load of 16 bytes serves 8 products, and hide behind products where it serves 16.
+// Cycles of a thread block's step along the sum. A load of 16 bytes from shared memory serves 16, 10.7 or 8 products:
+// the fewer, the less of the time is left for products. The factors are estimates.
 struct StepCost {
     double block;  // issued by one block alone: a warp issues one product of 32 lanes a cycle
     double share;  // of the multiprocessor's rate, where it is full

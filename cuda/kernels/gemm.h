@@ -5,21 +5,30 @@
 //
 // All kernels are one loop (gemm_tile.h): slices of both operands wait in shared memory twice, the next slice travels
 // through registers while this one is multiplied, and a warp covers 4 x 8 threads so that its loads from shared memory
-// are broadcasts or whole lines. What a block of threads covers is chosen by gemm_way (backend/dense_plan.hpp):
+// are broadcasts or whole lines. What a block of threads covers is chosen by backend/dense_plan.hpp, which compares
+// estimates made from counts (nothing in it was measured on a GPU):
 //
-//   128 x 128   8 x 8 outputs a thread, 256 threads: 16 products for each 16-byte load from shared memory. Where the
-//               outputs give every multiprocessor at least one such tile: wide layers with batches of hundreds.
-//   64 x 64     8 x 4 a thread, 128 threads (10.7 products a load): a quarter of the outputs, so four times the tiles.
-//               Layers of some hundred features; gradients with so many shards that a stack of larger tiles is too
-//               deep.
-//   32 x 32     4 x 4 a thread, 64 threads (8 products a load): small layers, where latency counts and not the rate.
-//   16 x 128    4 x 4 a thread, 128 threads: at most 16 rows (a batch of one to 16 samples, a gradient of ten classes),
-//               where rows of a larger tile would be nobody's.
+//   128 x 128   8 x 8 outputs a thread, 256 threads: 16 products for each 16-byte load from shared memory. Where such
+//               tiles are enough for every multiprocessor: wide layers with batches of hundreds.
+//   64 x 64     8 x 4 a thread, 128 threads, 10.7 products a load: four times as many tiles. Layers of some hundred
+//               features; gradients whose stack of larger tiles would not fit in shared memory.
+//   32 x 32     4 x 4 a thread, 64 threads, 8 products a load: small layers, where a block's time counts and not the
+//               rate of a full device; gradients of very many shards.
+//   16 x 128    4 x 4 a thread, 128 threads: at most 16 rows (a batch of one to 16 samples, a gradient of ten classes)
+//               of so many columns that every multiprocessor has work, where rows of a larger tile would be nobody's.
 //
-// Split: few tiles and long sums leave multiprocessors idle, so the blocks of a sum go to different thread blocks,
-// which write them to `partial`, and a second kernel adds them in order. Inside one tile a sum of several blocks keeps
-// its running total in the output itself: read and written once in 512 terms it costs nothing, and saves the registers
-// that let two 128 x 128 tiles share a multiprocessor.
+// Split: few tiles and long sums leave multiprocessors idle, so the chains of a sum go to different thread blocks,
+// which write them to `partial`, and a second kernel adds them in order. Inside one tile a sum of several chains keeps
+// its running total in the output itself: read and written once in 512 terms it costs little, and it saves the
+// registers that let two 128 x 128 tiles share a multiprocessor.
+//
+// Registers (nvcc 13.0, sm_80 / 90 / 100, none spilled) and the warps of a multiprocessor that follow, of 64:
+//   128 x 128   sums 128, gradient of one chain 126-128: 16 warps. With a stack, one waiting value of each output in
+//               registers, 227-237: 8 warps
+//   64 x 64     sums 103-121, gradient of one chain 103-123: 16. With one waiting value 149-165: 12
+//   32 x 32     sums 91-109: 18-20; gradient of one chain 90-96: 20. With two waiting values 130-150: 12-14
+//   16 x 128    sums 100-115: 16; gradient of one chain 96-107: 16-20. With two waiting values 137-150: 12
+// Further waiting values take rows x columns x 4 bytes each of shared memory, and may allow fewer.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -307,6 +307,26 @@ TEST_CASE("another block length gives other bits, so that these tests can fail")
     }
 }
 
+TEST_CASE("a product that underflows to -0 is +0 in outputs and stays -0 in a weight gradient") {
+    Random random;
+    for (const NamedBackend& on : every_backend(1)) {
+        INFO(on.name);
+        DenseCase c;
+        c.bias = false;
+        c.sizes = {1};
+        c.fill(random);
+        c.x[0] = 1e-30F;
+        c.w[0] = -1e-30F;
+        c.dy[0] = -1e-30F;
+        const DenseResult r = backend_result(c, on);
+        CHECK(r.y[0] == 0.0F);
+        CHECK_FALSE(std::signbit(r.y[0]));
+        CHECK(r.dw[0][0] == 0.0F);
+        CHECK(std::signbit(r.dw[0][0]));
+        CHECK(same(r, reference_result(c)));
+    }
+}
+
 TEST_CASE("dense layers with long sums may be under way on several streams at once") {
     Random random;
     constexpr int kLayers = 4;

@@ -82,6 +82,7 @@ Numbers random_numbers(std::mt19937& engine, std::size_t n) {
     Numbers made(n);
     for (float& each : made) each = normal(engine);
     for (std::size_t i = 0; i < n; i += 5) made[i] = 0;
+    for (std::size_t i = 1; i < n; i += 3) made[i] *= 1e-30F;  // products of two of them are +0 or -0
     return made;
 }
 
@@ -207,6 +208,7 @@ TEST_CASE("every tile of the weight gradient adds shards up as the tree does, sp
         {9, 10, std::vector<int64_t>(40, 1), {0, 40}},        // a stack deeper than registers
         {8, 4, {513, 1100, 0, 7}, {0, 4}},                    // shards of several chains
         {140, 17, {23}, {0, 1}},                              // nothing waits
+        {30, 20, {1}, {0, 1}},  // sums of one term, some of them -0: no zero may be added to them
     };
     for (const Case& c : cases) {
         const FoldProgram program = fold_program(static_cast<int>(c.sizes.size()), c.range, c.sizes);
