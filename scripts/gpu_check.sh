@@ -4,8 +4,9 @@
 # needs: a GPU of compute capability 8.0, its driver, a CUDA toolkit (setup.sh --tests --cuda); under 8 minutes with its build in build/gpu; PYTORCH=python compares speed
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/common.sh"
+# shellcheck disable=SC2046,SC2086,SC2154,SC2015      settings and lists are words
 json=$root/build/gpu/gpu_check.json
-older= emulation=
+older="" emulation=""
 while [ $# -gt 0 ]; do
   case $1 in
     --json) json=$(realpath -m -- "${2:?}"); shift ;;
@@ -26,7 +27,7 @@ if [ -n "$emulation" ]; then
   gpus=1 steps=6 world_sizes="2 3"
   device="emulated device" driver=none
 else
-  [ -e /dev/nvidiactl ] && command -v nvidia-smi >/dev/null || { say "no GPU here (no /dev/nvidiactl, or no nvidia-smi): nothing is checked"; exit 77; }
+  { [ -e /dev/nvidiactl ] && command -v nvidia-smi >/dev/null; } || { say "no GPU here (no /dev/nvidiactl, or no nvidia-smi): nothing is checked"; exit 77; }
   gpus=$(nvidia-smi -L | grep -c '^GPU') || die "nvidia-smi lists no GPU: $(nvidia-smi -L 2>&1 | head -n 1)"
   device=$(nvidia-smi --query-gpu=name,compute_cap,memory.total --format=csv,noheader -i 0)
   driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader -i 0)
@@ -43,7 +44,8 @@ mpi_environment
 
 # --- the record: a line of the table for each check, "name<TAB>result<TAB>seconds<TAB>detail"
 table=$scratch/table.tsv hashes=$scratch/hashes.tsv
-: >"$table" >"$hashes"
+: >"$table"
+: >"$hashes"
 # check NAME COMMAND...: ok where the command succeeds; what it wrote last on stdout is the detail. Exit 77: skipped.
 check() {
   local name=$1 start=$SECONDS result=ok code=0 detail
@@ -122,7 +124,7 @@ repeats() {
   remember "$1 $2" "$sum"
   sed -n 's/.*"arithmetic": *"\([^"]*\)".*/\1/p' "$scratch/run/run.json" | head -n 1 >"$scratch/fingerprint $1"
   { grep -E 'cuDNN|algorithm' "$scratch/log" || true; } >"$scratch/algorithms $1"
-  equal "$sum" 1 "$scratch/$2.toml" $gpu $(settings "$1")
+  equal "$sum" 1 "$scratch/$2.toml" $gpu $(settings "$1") || return 1
   echo "${sum:0:12}"
 }
 settings() {
