@@ -23,7 +23,8 @@ done
 say "1/3 packages"
 "$root/scripts/setup.sh" "${packages[@]}"
 say "2/3 build, in build/release"
-configure build/release -DBUILD_TESTING=ON
+# Of the GPU half, where a toolkit is: for one architecture, with machine code and with PTX.
+configure build/release -DBUILD_TESTING=ON -DLOCKSTEP_CUDA_ARCHITECTURES=80
 build build/release
 say "3/3 tests (built after $SECONDS s)"
 mpi_environment
