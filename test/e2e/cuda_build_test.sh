@@ -6,6 +6,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/assertions.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/training.sh"
+scripts=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../../scripts")
 lockstep=$1 build=$2 cmake=$3 library=$4
 if [[ -z $library ]]; then
     echo "skipped: the CUDA library is not built here: no toolkit, or LOCKSTEP_CUDA=OFF"
@@ -57,6 +58,10 @@ if [[ -e /dev/nvidiactl ]]; then
     echo "there is a GPU here: not tested what is said without one"
     exit 0
 fi
+run "$scripts/gpu_check.sh"
+expect_exit 77
+expect_stderr_lines 1
+expect_in_stderr "no GPU here"
 for lockstep in "$lockstep" prefix/bin/lockstep; do
     run "$lockstep" train -c small.toml --out run --set device.backend=cuda
     expect_exit 2
