@@ -2,6 +2,9 @@
 // queued there before memory leaves or is overwritten.
 #pragma once
 
+#include <atomic>
+#include <cstdlib>
+
 #include "backend/separate_memory_backend.hpp"
 #include "comm/communicator.hpp"
 
@@ -9,7 +12,9 @@ namespace lockstep::test {
 
 class SeparateMemoryCommunicator final : public Communicator {
   public:
-    SeparateMemoryCommunicator(Communicator& host, SeparateMemoryBackend& device) : host_(host), device_(device) {}
+    /// `settled`, if there is one, counts the calls of settle().
+    SeparateMemoryCommunicator(Communicator& host, SeparateMemoryBackend& device, std::atomic<int>* settled = nullptr)
+        : host_(host), device_(device), settled_(settled) {}
 
     int rank() const override { return host_.rank(); }
     int size() const override { return host_.size(); }
@@ -29,15 +34,15 @@ class SeparateMemoryCommunicator final : public Communicator {
     void all_reduce_native(std::span<float> values) override {
         host_.all_reduce_native({ready(values.data()), values.size()});
     }
-    void settle() override { ++settled_; }
+    void settle() override {
+        if (settled_ != nullptr) ++*settled_;
+    }
     [[noreturn]] void abort(int code) override {
         host_.abort(code);
         std::abort();  // not reached
     }
     Communicator& job() override { return host_.job(); }
     int job_rank(int rank) const override { return host_.job_rank(rank); }
-
-    int settled() const { return settled_; }
 
   private:
     template <class T>
@@ -48,7 +53,7 @@ class SeparateMemoryCommunicator final : public Communicator {
 
     Communicator& host_;
     SeparateMemoryBackend& device_;
-    int settled_ = 0;
+    std::atomic<int>* settled_;
 };
 
 }  // namespace lockstep::test

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <future>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -72,6 +73,34 @@ LoaderOptions whole(const ShardPlan& plan) {
     options.local = {0, plan.shards()};
     options.last_update = kUpdates;
     return options;
+}
+
+TEST_CASE("the batch after this one can be looked at once it is there, in memory that the caller chose", "[loader]") {
+    const NumberedData data(kSamples);
+    const ShardPlan plan(kSamples, 8, 3, Layout::kBatch, LastBatch::kKeep);
+    LoaderOptions options = whole(plan);
+    std::vector<std::shared_ptr<std::vector<std::byte>>> chosen;
+    options.memory = [&](std::size_t bytes) {
+        chosen.push_back(std::make_shared<std::vector<std::byte>>(bytes));
+        return std::shared_ptr<std::byte>(chosen.back(), chosen.back()->data());
+    };
+    const std::vector<Content> expected = contents(data, plan, whole(plan));
+    Loader loader(data, plan, options);
+    CHECK(chosen.size() == 3U * 4U);  // pixels, labels and positions of depth + 1 batches
+    for (std::size_t u = 0; u + 1 < expected.size(); ++u) {
+        const Batch& batch = loader.next();
+        const Batch* ahead = loader.ahead();
+        while (ahead == nullptr) {
+            std::this_thread::yield();
+            ahead = loader.ahead();
+        }
+        CHECK(content_of(*ahead) == expected[u + 1]);
+        CHECK(content_of(batch) == expected[u]);
+        if (u + 2 == expected.size()) CHECK(&loader.next() == ahead);
+    }
+    CHECK(loader.ahead() == nullptr);  // after the last
+    options.threads = 0;
+    CHECK(Loader(data, plan, options).ahead() == nullptr);  // read by next() itself
 }
 
 TEST_CASE("a batch holds the samples that order and plan name", "[loader]") {

@@ -119,6 +119,24 @@ TEST_CASE("separate memory: native sums are those of the CPU at the same number 
     }
 }
 
+TEST_CASE("separate memory: every rank lets every step's messages settle, with either reduction") {
+    for (const char* algorithm : {"canonical", "native"}) {
+        std::atomic<int> settled = 0;
+        const Spoil counting{[&](LoadedConfig& loaded, TrainOptions& options, int) {
+            loaded.config.reduce.algorithm = algorithm;
+            options.make_device = [&](Communicator& comm, const Config&) {
+                DeviceChoice choice;
+                auto backend = std::make_unique<SeparateMemoryBackend>(make_cpu_backend({Isa::kAuto, 1}));
+                choice.exchange = std::make_unique<SeparateMemoryCommunicator>(comm, *backend, &settled);
+                choice.backend = std::move(backend);
+                return choice;
+            };
+        }};
+        run(job_of("mlp"), {3, {1}, {"auto"}, 1, 0}, counting);
+        CHECK(settled == 3 * 7);
+    }
+}
+
 TEST_CASE("twin: on a device whose streams do not wait for each other the numbers are others") {
     const Job job = job_of("mlp");
     SeparateMemoryBackend::Traits broken;
