@@ -6,6 +6,7 @@ after warm-up.
 PyTorch's best honest configuration for these networks: the data on the device, no DataLoader, channels_last, gradients as
 views of the buckets, a static graph, buffers not sent. --batch is that of all ranks together."""
 import argparse
+import inspect
 import json
 import os
 import statistics
@@ -95,7 +96,9 @@ def main():
     model = make().to(device, memory_format=torch.channels_last)
     parameters = list(model.parameters())
     if world > 1:
-        model = nn.parallel.DistributedDataParallel(model, device_ids=[local] if on_gpu else None, broadcast_buffers=False,
+        known = inspect.signature(nn.parallel.DistributedDataParallel).parameters  # renamed in PyTorch 2.15
+        buffers = {"forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers": False}
+        model = nn.parallel.DistributedDataParallel(model, device_ids=[local] if on_gpu else None, **buffers,
                                                     gradient_as_bucket_view=True, static_graph=True)
     optimizer = torch.optim.SGD(parameters, lr=0.05, momentum=0.9, fused=on_gpu or None)
 
