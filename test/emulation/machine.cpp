@@ -1,4 +1,5 @@
-// Handles, queues and the host's part of the happens-before order; see machine.hpp. executor.cpp runs the queues.
+// Handles and queues, and what the host's calls add to the happens-before order; see machine.hpp. waiting.cpp is the
+// host's waiting, executor.cpp runs the queues.
 #include "test/emulation/machine.hpp"
 
 #include <fmt/format.h>
@@ -204,98 +205,6 @@ void Machine::wait(cudaStream_t stream_handle, cudaEvent_t event_handle) {
     if (event->stream != stream) enqueue(*stream, {"cudaStreamWaitEvent", nullptr, event->stream, event->at});
 }
 
-void Machine::want(Stream& stream, std::uint64_t until) {
-    stream.wanted = std::max(stream.wanted, until);
-    device(stream.device).wake.notify_all();
-}
-
-void Machine::drain(Lock& lock, Stream& stream, std::uint64_t until) {
-    Device& d = device(stream.device);
-    if (stream.done < until) {
-        want(stream, until);
-        stream.host_waits.push_back(until);
-        d.moved.wait(lock, [&] { return stream.done >= until || d.sticky; });
-        stream.host_waits.erase(std::find(stream.host_waits.begin(), stream.host_waits.end(), until));
-    }
-    d.last_call = Device::Clock::now();
-    if (d.sticky) throw KnownFault(*d.sticky);
-}
-
-void Machine::join_host(const VectorClock& clock) {
-    host_.join(clock);
-}
-
-void Machine::synchronize(cudaStream_t handle) {
-    Lock lock(mutex_);
-    const auto stream = find(handle);
-    const VectorClock clock = stream->clock;  // other threads may push more while this one waits
-    drain(lock, *stream, stream->pushed);
-    join_host(clock);
-    lock.unlock();
-    device_memory().check_slack(stream->device);
-}
-
-void Machine::synchronize(cudaEvent_t handle) {
-    Lock lock(mutex_);
-    const auto event = find(handle);
-    if (!event->stream) return;
-    const auto stream = event->stream;
-    const VectorClock clock = event->clock;
-    drain(lock, *stream, event->at);
-    join_host(clock);
-}
-
-void Machine::synchronize_device(int index) {
-    Lock lock(mutex_);
-    Device& d = device(index);
-    if (d.sticky) throw KnownFault(*d.sticky);
-    const auto streams = d.streams;
-    std::vector<std::pair<VectorClock, std::uint64_t>> ends;
-    for (const auto& s : streams) {
-        ends.emplace_back(s->clock, s->pushed);
-        want(*s, s->pushed);
-    }
-    for (std::size_t i = 0; i < streams.size(); ++i) {
-        drain(lock, *streams[i], ends[i].second);
-        join_host(ends[i].first);
-    }
-    lock.unlock();
-    device_memory().check_slack(index);
-}
-
-bool Machine::query(cudaStream_t handle) {
-    const std::lock_guard lock(mutex_);
-    const auto stream = find(handle);
-    if (const auto& fault = device(stream->device).sticky) throw KnownFault(*fault);
-    if (stream->done >= stream->pushed) {
-        join_host(stream->clock);
-        return true;
-    }
-    want(*stream, stream->done + 1);
-    return false;
-}
-
-bool Machine::query(cudaEvent_t handle) {
-    const std::lock_guard lock(mutex_);
-    const auto event = find(handle);
-    if (!event->stream) return true;
-    Stream& stream = *event->stream;
-    if (const auto& fault = device(stream.device).sticky) throw KnownFault(*fault);
-    if (stream.done >= event->at) {
-        join_host(event->clock);
-        return true;
-    }
-    want(stream, stream.done + 1);
-    return false;
-}
-
-std::optional<float> Machine::elapsed(cudaEvent_t start, cudaEvent_t end) {
-    const std::lock_guard lock(mutex_);
-    const auto a = find(start), b = find(end);
-    if (!a->completed || !b->completed || a->stream->done < a->at || b->stream->done < b->at) return std::nullopt;
-    return std::chrono::duration<float, std::milli>(*b->completed - *a->completed).count();
-}
-
 std::optional<Fault> Machine::sticky(int index) {
     const std::lock_guard lock(mutex_);
     const auto i = static_cast<std::size_t>(index);  // a device that was never used has no executor yet, and needs none
@@ -311,7 +220,7 @@ void Machine::reset(int index) {
     Lock lock(mutex_);
     Device& d = device(index);
     for (const auto& s : d.streams) {
-        join_host(s->clock);
+        host_.join(s->clock);
         s->queue.clear();
         s->done = s->pushed;
     }

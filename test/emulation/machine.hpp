@@ -75,7 +75,6 @@ class Machine {
     void enqueue(Stream& stream, Task task);
     void drain(Lock& lock, Stream& stream, std::uint64_t until);
     void want(Stream& stream, std::uint64_t until);
-    void join_host(const VectorClock& clock);
 
     // The executor of a device (executor.cpp).
     enum class Step { kNothing, kPolled, kMoved };
