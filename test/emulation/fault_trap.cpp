@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <memory>
 
 #include "test/emulation/fiber.hpp"
 #include "test/emulation/memory.hpp"
@@ -85,10 +86,12 @@ void install_fault_handlers() {
 
 void use_signal_stack() {
     if (kAddressSanitizer) return;  // it has given every thread one
-    static thread_local std::array<char, 64 << 10> memory;
+    // Not in the thread's own block: a library that is loaded late has room there for a few hundred bytes.
+    constexpr std::size_t kBytes = 64 << 10;
+    static thread_local const std::unique_ptr<char[]> memory = std::make_unique<char[]>(kBytes);
     stack_t stack{};
-    stack.ss_sp = memory.data();
-    stack.ss_size = memory.size();
+    stack.ss_sp = memory.get();
+    stack.ss_size = kBytes;
     sigaltstack(&stack, nullptr);
 }
 
