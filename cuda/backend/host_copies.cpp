@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{4} << 20;
+constexpr std::size_t kChunk = std::size_t{1} << 20;
 
 bool pinned(const void* host) {
     cudaPointerAttributes attributes{};

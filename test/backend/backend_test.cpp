@@ -171,17 +171,23 @@ TEST_CASE("ranges see what the main stream did before them, and the main stream 
         const OnDevice left(on, left_host), right(on, right_host);
         OnDevice<float> positive(on, 4 * n), whole(on, 4 * n), parts(on, 4 * n), back(on, 4 * n);
         on->relu(on.main(), 4 * n, left.data(), positive.data());
-        double sums[4] = {};
         const auto ranges = on->split_items(12);
-        on->for_each_range(ranges, [&](Stream& stream, int i) {
-            for (int v = ranges[static_cast<std::size_t>(i)].begin; v < ranges[static_cast<std::size_t>(i)].end; ++v) {
-                if (v % 3 != 0) continue;
-                const int64_t at = v / 3 * n;
-                on->add(stream, n, positive.data() + at, right.data() + at, parts.data() + at);
-                sums[v / 3] = on->square_sum(stream, n, left.data() + at, right.data() + at, 3, 0.5F);
-            }
+        const auto for_each_part = [&](auto body) {  // of four, in the ranges of twelve items
+            on->for_each_range(ranges, [&](Stream& stream, int i) {
+                const ShardRange range = ranges[static_cast<std::size_t>(i)];
+                for (int v = range.begin; v < range.end; ++v) {
+                    if (v % 3 == 0) body(stream, v / 3);
+                }
+            });
+        };
+        for_each_part([&](Stream& stream, int v) {
+            on->add(stream, n, positive.data() + v * n, right.data() + v * n, parts.data() + v * n);
         });
         on->relu(on.main(), 4 * n, parts.data(), back.data());
+        double sums[4] = {};
+        for_each_part([&](Stream& stream, int v) {
+            sums[v] = on->square_sum(stream, n, left.data() + v * n, right.data() + v * n, 3, 0.5F);
+        });
         on->add(on.main(), 4 * n, positive.data(), right.data(), whole.data());
         CHECK(same_bytes(whole.fetch(), parts.fetch()));
         on->relu(on.main(), 4 * n, whole.data(), whole.data());
