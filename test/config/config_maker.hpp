@@ -71,6 +71,8 @@ class RandomConfig {
         const size_t channels = config.data.shape.empty() ? config.data.mean.size() : config.data.shape[2];
         if (config.data.mean.size() > 1) config.data.mean.resize(channels, 0.5);
         if (config.data.std.size() > 1) config.data.std.resize(channels, 0.5);
+        if (config.device.precision != "fp32") config.device.arithmetic = "vendor";
+        if (config.device.arithmetic == "vendor" && config.device.backend == "cpu") config.device.backend = "cuda";
         return config;
     }
 
