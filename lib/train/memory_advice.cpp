@@ -19,7 +19,8 @@ std::int64_t device_bytes_of(Config config, const DataFacts& facts, int world, s
     ForecastOptions options;
     options.worlds = {world};
     std::int64_t most = 0;
-    for (const RankForecast& rank : make_forecast(config, facts, options).worlds.front().ranks) {
+    const Forecast forecast = make_forecast(config, facts, options);
+    for (const RankForecast& rank : forecast.worlds.front().ranks) {
         const MemoryForecast& m = rank.memory;
         most = std::max(most, m.weights + m.gradients + m.optimizer + m.exchange + m.activations);
     }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "backend/out_of_memory.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/version.hpp"
@@ -64,6 +65,9 @@ class Run {
             throw;
         } catch (const PeerFailed&) {
             throw;
+        } catch (const OutOfMemory& e) {
+            comm_.announce_failure();
+            throw OutOfMemory(fmt::format("{} (after step {})", e.what(), result_.steps), e.device_bytes());
         } catch (const Error& e) {
             comm_.announce_failure();  // while what messages under way point to still exists
             throw Error(e.kind(), fmt::format("{} (after step {})", e.what(), result_.steps));
@@ -366,7 +370,9 @@ TrainResult train_on(Communicator& comm, LoadedConfig loaded, const DataSplits& 
         with_memory_advice(config, comm.size(),
                            [&] { run.emplace(comm, config, data, options, *plan, facts, device, folder); });
     });
-    return run->execute(start, loaded);
+    TrainResult result;
+    with_memory_advice(config, comm.size(), [&] { result = run->execute(start, loaded); });
+    return result;
 }
 
 TrainResult train(Communicator& comm, LoadedConfig loaded, const TrainOptions& options) {
