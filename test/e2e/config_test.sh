@@ -66,9 +66,9 @@ bad.toml:4:1: batch.size must be at least 1, got 0
 run "$lockstep" config check -c none.toml
 expect_exit 2
 expect_stderr "none.toml: cannot be read: No such file or directory"
-run "$lockstep" config check -c exp.toml --set device.backend=cuda
+run "$lockstep" config check -c exp.toml --set model.flavor=tf
 expect_exit 2
-expect_stderr '--set device.backend=cuda: device.backend = "cuda" is not built yet; it can be auto, cpu'
+expect_stderr '--set model.flavor=tf: model.flavor = "tf" is not built yet; it can be lockstep'
 
 # Paths lose their detours, so that two ways to a folder are one value.
 mkdir -p way/and
