@@ -9,19 +9,23 @@
 #include "core/fixed_math_constants.hpp"
 #include "core/host_device.hpp"
 
+// Coefficients are named, not indexed: a kernel cannot reach an array of the host, and the host would fill a local one
+// at every call.
 namespace lockstep::fixed {
 
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 LOCKSTEP_HOST_DEVICE inline float exp_float(float x) {
-    constexpr float c[5] = {kExp[0], kExp[1], kExp[2], kExp[3], kExp[4]};
     const float t = std::fma(x, kLog2E, kRoundMagic);
     const float n = t - kRoundMagic;
     float r = std::fma(n, -kLn2Hi, x);
     r = std::fma(n, -kLn2Lo, r);
-    float p = c[4];
-    for (int i = 3; i >= 0; --i) p = std::fma(p, r, c[i]);
+    constexpr float c0 = kExp[0], c1 = kExp[1], c2 = kExp[2], c3 = kExp[3], c4 = kExp[4];
+    float p = std::fma(c4, r, c3);
+    p = std::fma(p, r, c2);
+    p = std::fma(p, r, c1);
+    p = std::fma(p, r, c0);
     p = std::fma(p, r, 1.0f);
     p = std::fma(p, r, 1.0f);
     const float scale = __builtin_bit_cast(float, (__builtin_bit_cast(uint32_t, t) << 23) + kOneBits);
@@ -32,15 +36,22 @@ LOCKSTEP_HOST_DEVICE inline float exp_float(float x) {
 }
 
 LOCKSTEP_HOST_DEVICE inline float log_float(float x) {
-    constexpr float c[9] = {kLog[0], kLog[1], kLog[2], kLog[3], kLog[4], kLog[5], kLog[6], kLog[7], kLog[8]};
     const uint32_t bits = __builtin_bit_cast(uint32_t, x);
     const int32_t k = static_cast<int32_t>(bits - kSqrtHalfBits) >> 23;
     const float m = __builtin_bit_cast(float, bits - (static_cast<uint32_t>(k) << 23));
     const float e = static_cast<float>(k);
     const float f = m - 1.0f;
     const float z = f * f;
-    float p = c[8];
-    for (int i = 7; i >= 0; --i) p = std::fma(p, f, c[i]);
+    constexpr float c0 = kLog[0], c1 = kLog[1], c2 = kLog[2], c3 = kLog[3], c4 = kLog[4], c5 = kLog[5], c6 = kLog[6],
+                    c7 = kLog[7], c8 = kLog[8];
+    float p = std::fma(c8, f, c7);
+    p = std::fma(p, f, c6);
+    p = std::fma(p, f, c5);
+    p = std::fma(p, f, c4);
+    p = std::fma(p, f, c3);
+    p = std::fma(p, f, c2);
+    p = std::fma(p, f, c1);
+    p = std::fma(p, f, c0);
     p = p * f;
     float y = p * z;
     y = std::fma(e, kLn2Lo, y);
