@@ -24,7 +24,7 @@ unset "${!LOCKSTEP_@}"
 if [ -n "$emulation" ]; then
   # The script itself on trial, where no GPU is: the same steps on emulated devices, with smaller networks.
   export LOCKSTEP_DEBUG_CUDA_PLUGIN=$emulation
-  gpus=1 steps=6 world_sizes="2 3"
+  gpus=4 steps=6 world_sizes="2 3"
   device="emulated device" driver=none
 else
   { [ -e /dev/nvidiactl ] && command -v nvidia-smi >/dev/null; } || { say "no GPU here (no /dev/nvidiactl, or no nvidia-smi): nothing is checked"; exit 77; }
@@ -48,17 +48,17 @@ table=$scratch/table.tsv hashes=$scratch/hashes.tsv
 : >"$hashes"
 # check NAME COMMAND...: ok where the command succeeds; what it wrote last on stdout is the detail. Exit 77: skipped.
 check() {
-  local name=$1 start=$SECONDS result=ok code=0 detail
+  local title=$1 start=$SECONDS result=ok code=0 detail
   shift
   "$@" >"$scratch/detail" 2>"$scratch/errors" </dev/null || code=$?
   detail=$(tail -n 1 "$scratch/detail" | tr '\t"\\' "   ")
   case $code in
     0) ;;
     77) result=skipped ;;
-    *) result=FAILED; { echo "--- $name: exit $code"; tail -n 30 "$scratch/detail" "$scratch/errors"; } >&2 ;;
+    *) result=FAILED; { echo "--- $title: exit $code"; tail -n 30 "$scratch/detail" "$scratch/errors"; } >&2 ;;
   esac
-  printf '%s\t%s\t%s\t%s\n' "$name" "$result" $((SECONDS - start)) "$detail" >>"$table"
-  say "$(printf '%-34s %s' "$name" "$result${detail:+: $detail}")"
+  printf '%s\t%s\t%s\t%s\n' "$title" "$result" $((SECONDS - start)) "$detail" >>"$table"
+  say "$(printf '%-34s %s' "$title" "$result${detail:+: $detail}")"
 }
 
 # --- networks in which nothing divides anything
@@ -116,8 +116,8 @@ as_the_cpu() {
   remember "defined $1" "$sum"
   echo "${sum:0:12}"
 }
-# sum_of NAME: the first run's, which all others must repeat.
-sum_of() { awk -F '\t' -v name="$1" '$1 == name { print $2; exit }' "$hashes"; }
+# sum_of TITLE: the first run's, which all others must repeat.
+sum_of() { awk -F '\t' -v title="$1" '$1 == title { print $2; exit }' "$hashes"; }
 repeats() {
   local sum
   sum=$(trained 1 "$scratch/$2.toml" $gpu $(settings "$1")) || return 1
@@ -207,13 +207,13 @@ torch_speed() {
 }
 as_before() {
   [ -n "$older" ] || { echo "no --compare"; return 77; }
-  local name sum expected compared=0
+  local title sum expected compared=0
   [ "$(sed -n 's/^ *"fingerprint": *"\(.*\)",*$/\1/p' "$older")" = "$(cat "$scratch/fingerprint vendor")" ] || { echo "made by another GPU or other versions"; return 77; }
-  while IFS=$'\t' read -r name sum; do
-    expected=$(sed -n "s/^ *\"$name\": *\"\([0-9a-f]*\)\".*/\1/p" "$older" | head -n 1)
+  while IFS=$'\t' read -r title sum; do
+    expected=$(sed -n "s/^ *\"$title\": *\"\([0-9a-f]*\)\".*/\1/p" "$older" | head -n 1)
     [ -n "$expected" ] || continue
     compared=$((compared + 1))
-    [ "$sum" = "$expected" ] || { echo "$name: ${sum:0:12} now, ${expected:0:12} then"; return 1; }
+    [ "$sum" = "$expected" ] || { echo "$title: ${sum:0:12} now, ${expected:0:12} then"; return 1; }
   done <"$hashes"
   echo "$compared hashes"
 }
@@ -255,9 +255,9 @@ mkdir -p "$(dirname "$json")"
   printf '{\n  "device": "%s",\n  "gpus": %s,\n  "driver": "%s",\n  "fingerprint": "%s",\n' "$device" "$gpus" "$driver" "$fingerprint"
   printf '  "commit": "%s",\n  "seconds": %s,\n  "failures": %s,\n' "$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)" $SECONDS "$failures"
   printf '  "checks": [\n'
-  awk -F '\t' '{ printf "%s    {\"name\": \"%s\", \"result\": \"%s\", \"seconds\": %s, \"detail\": \"%s\"}", NR > 1 ? ",\n" : "", $1, $2, $3, $4 }' "$table"
+  awk -F '\t' '{ printf "%s    {\"name\": \"%s\", \"result\": \"%s\", \"seconds\": %s, \"detail\": \"%s\"}", (NR > 1 ? ",\n" : ""), $1, $2, $3, $4 }' "$table"
   printf '\n  ],\n  "hashes": {\n'
-  awk -F '\t' '!seen[$1]++ { printf "%s    \"%s\": \"%s\"", n++ ? ",\n" : "", $1, $2 }' "$hashes"
+  awk -F '\t' '!seen[$1]++ { printf "%s    \"%s\": \"%s\"", (n++ ? ",\n" : ""), $1, $2 }' "$hashes"
   printf '\n  }\n}\n'
 } >"$json"
 
