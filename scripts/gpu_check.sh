@@ -123,7 +123,7 @@ repeats() {
   sum=$(trained 1 "$scratch/$2.toml" $gpu $(settings "$1")) || return 1
   remember "$1 $2" "$sum"
   sed -n 's/.*"arithmetic": *"\([^"]*\)".*/\1/p' "$scratch/run/run.json" | head -n 1 >"$scratch/fingerprint $1"
-  { grep -E 'cuDNN|algorithm' "$scratch/log" || true; } >"$scratch/algorithms $1"
+  { grep '^convolution ' "$scratch/log" || true; } >"$scratch/algorithms $1"
   equal "$sum" 1 "$scratch/$2.toml" $gpu $(settings "$1") || return 1
   echo "${sum:0:12}"
 }
