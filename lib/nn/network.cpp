@@ -79,8 +79,7 @@ Pattern& Network::State::pattern_for(bool training, int shards, ShardRange range
     for (const PassProgram::Pass& pass : pattern.program.passes) {
         std::shared_ptr<StepPlan> plan = known(training, fold_program(shards, pass.shards, sizes));
         if (!plan) {
-            plan = adopt(training ? plan_training(graph, shards, pass.shards, sizes)
-                                  : plan_evaluation(graph, static_cast<int>(sizes[0])));
+            plan = adopt(training ? plan_training(graph, shards, pass.shards, sizes) : plan_evaluation(graph, sizes));
         }
         pattern.plans.push_back(std::move(plan));
     }
@@ -216,11 +215,16 @@ void Network::train_step(const NetworkInput& input, int shards, ShardRange range
 }
 
 const float* Network::logits(const float* pixels, int rows, const float* weights) {
-    State& state = *state_;
     const int64_t size = rows;
-    const StepPlan& plan = *state.pattern_for(false, 1, {0, 1}, {&size, 1}).plans.front();
+    return logits(pixels, {&size, 1}, weights);
+}
+
+const float* Network::logits(const float* pixels, std::span<const int64_t> sizes, const float* weights) {
+    State& state = *state_;
+    const int shards = static_cast<int>(sizes.size());
+    const StepPlan& plan = *state.pattern_for(false, shards, {0, shards}, sizes).plans.front();
     NetworkInput input;
-    input.rows = rows;
+    input.rows = plan.fold.rows;
     input.pixels = pixels;
     StepRun run(state.graph, plan, state.arena->data(), input, weights);
     run.forward(true);
@@ -244,8 +248,8 @@ int64_t Network::pass_sum_bytes(int shards, ShardRange range, std::span<const in
     return (program.sums - program.roots) * sum_floats(state_->graph) * static_cast<int64_t>(sizeof(float));
 }
 
-int64_t Network::evaluation_bytes(int rows) const {
-    return plan_evaluation(state_->graph, rows).bytes;
+int64_t Network::evaluation_bytes(std::span<const int64_t> sizes) const {
+    return plan_evaluation(state_->graph, sizes).bytes;
 }
 
 int64_t Network::arena_bytes() const {

@@ -58,16 +58,20 @@ class Network {
     /// Evaluation mode (no dropout): logits [rows][classes] of any number of rows. The buffer is valid until the next
     /// call of this or of train_step: both work in the same memory.
     const float* logits(const float* pixels, int rows, const float* weights);
+    /// The same of consecutive shards of these sizes. Where a vendor's library computes, its bits may depend on how
+    /// many rows it is given at once; so it is given a shard's, which are the same on whichever rank.
+    const float* logits(const float* pixels, std::span<const int64_t> sizes, const float* weights);
 
     int classes() const;
     /// As given; 0 = all rows at once.
     int64_t most_rows() const;
 
-    /// Bytes of the arena that a pass needs: a training step of these shards, an evaluation of so many rows.
+    /// Bytes of the arena that a pass needs: a training step of these shards, an evaluation of shards of these
+    /// sizes.
     int64_t training_bytes(int shards, ShardRange range, std::span<const int64_t> sizes) const;
     /// Bytes beside the arena that sums of passes need until they are added to others.
     int64_t pass_sum_bytes(int shards, ShardRange range, std::span<const int64_t> sizes) const;
-    int64_t evaluation_bytes(int rows) const;
+    int64_t evaluation_bytes(std::span<const int64_t> sizes) const;
     /// What the passes so far made of it: the largest of their needs.
     int64_t arena_bytes() const;
 

@@ -91,14 +91,16 @@ StepPlan plan_training(const Graph& graph, int shards, ShardRange range, std::sp
     return plan;
 }
 
-StepPlan plan_evaluation(const Graph& graph, int rows) {
+StepPlan plan_evaluation(const Graph& graph, std::span<const int64_t> sizes) {
     StepPlan plan;
     plan.training = false;
-    const int64_t size = rows;
-    plan.fold = fold_program(1, {0, 1}, {&size, 1});
+    const int shards = static_cast<int>(sizes.size());
+    plan.fold = fold_program(shards, {0, shards}, sizes);
     if (graph.model.prefix > 0) {
-        for (int first = 0; first < rows; first += kEvaluationRows) {
-            plan.blocks.push_back({first, std::min(kEvaluationRows, rows - first)});
+        for (const FoldProgram::Leaf& shard : plan.fold.leaves) {
+            for (int first = shard.begin; first < shard.end; first += kEvaluationRows) {
+                plan.blocks.push_back({first, std::min(kEvaluationRows, shard.end - first)});
+            }
         }
         plan.ranges = graph.backend.split_items(static_cast<int>(plan.blocks.size()));
     }

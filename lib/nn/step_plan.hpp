@@ -52,7 +52,7 @@ struct StepPlan {
 
 /// Training: `sizes` has one entry for each of the `shards`.
 StepPlan plan_training(const Graph& graph, int shards, ShardRange range, std::span<const int64_t> sizes);
-/// Evaluation of `rows` samples.
-StepPlan plan_evaluation(const Graph& graph, int rows);
+/// Evaluation of shards of these sizes, which nothing adds up.
+StepPlan plan_evaluation(const Graph& graph, std::span<const int64_t> sizes);
 
 }  // namespace lockstep

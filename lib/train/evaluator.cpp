@@ -6,9 +6,11 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <span>
 
 #include "core/error.hpp"
 #include "io/json_number.hpp"
+#include "nn/pass_program.hpp"
 #include "train/device_input.hpp"
 #include "train/host_view.hpp"
 #include "train/settings.hpp"
@@ -84,12 +86,14 @@ void for_each_piece(const EvaluationContext& context, const Dataset& data, const
         const Batch& batch = loader.next([&] { context.comm.still_working(); });
         const NetworkInput rows = device.rows(batch);
         if (batch.rows == 0) visit({batch});
-        const int64_t most = context.network.most_rows() > 0 ? context.network.most_rows() : batch.rows;
-        for (int first = 0; first < batch.rows;) {
-            const auto count = static_cast<int>(std::min<int64_t>(most, batch.rows - first));
-            const float* const pixels = rows.pixels + first * data.shape().elements();
-            visit({batch, first, count, context.network.logits(pixels, count, context.weights), rows.labels + first});
-            first += count;
+        const std::span<const int64_t> sizes = batch.shard_sizes;
+        for (const PassProgram::Pass& pass :
+             pass_program(plan.shards(), options.local, sizes, context.network.most_rows()).passes) {
+            const float* const pixels = rows.pixels + pass.first_row * data.shape().elements();
+            const auto own = sizes.subspan(static_cast<std::size_t>(pass.shards.begin),
+                                           static_cast<std::size_t>(pass.shards.size()));
+            visit({batch, pass.first_row, pass.rows, context.network.logits(pixels, own, context.weights),
+                   rows.labels + pass.first_row});
         }
     }
     context.backend.synchronize();  // before the memory of its copies goes

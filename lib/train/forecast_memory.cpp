@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+
+#include "nn/pass_program.hpp"
 
 namespace lockstep {
 namespace {
@@ -67,9 +70,13 @@ int64_t MemoryPlanner::activations(ShardRange local) const {
     if (facts_.test_samples == 0) return most;
     const ShardPlan evaluation = evaluation_plan(config_, facts_.test_samples);
     for (const int64_t piece : {int64_t{0}, evaluation.steps_per_epoch() - 1}) {
-        const int64_t all = rows_of(evaluation.shard_sizes(piece), local);
-        const int64_t rows = network_.most_rows() > 0 ? std::min(all, network_.most_rows()) : all;
-        if (rows > 0) most = std::max(most, network_.evaluation_bytes(static_cast<int>(rows)));
+        const std::vector<int64_t> sizes = evaluation.shard_sizes(piece);
+        for (const PassProgram::Pass& pass :
+             pass_program(evaluation.shards(), local, sizes, network_.most_rows()).passes) {
+            most = std::max(
+                most, network_.evaluation_bytes(std::span(sizes).subspan(
+                          static_cast<std::size_t>(pass.shards.begin), static_cast<std::size_t>(pass.shards.size()))));
+        }
     }
     return most;
 }
