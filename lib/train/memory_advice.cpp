@@ -11,18 +11,19 @@ namespace lockstep {
 namespace {
 
 /// What the forecast does not know takes a part: the libraries, packed weights, and what other processes hold.
-constexpr double kUsable = 0.9;
+constexpr double kUsable = 0.8;
 
-/// What a rank at most holds on its device.
+/// What a rank at most holds on its device: there, too, the next samples arrive while the last ones are computed.
 std::int64_t device_bytes_of(Config config, const DataFacts& facts, int world, std::int64_t micro) {
     config.batch.micro = micro;
     ForecastOptions options;
     options.worlds = {world};
+    const std::int64_t input = 2 * micro * facts.shape.elements() * static_cast<std::int64_t>(sizeof(float));
     std::int64_t most = 0;
     const Forecast forecast = make_forecast(config, facts, options);
     for (const RankForecast& rank : forecast.worlds.front().ranks) {
         const MemoryForecast& m = rank.memory;
-        most = std::max(most, m.weights + m.gradients + m.optimizer + m.exchange + m.activations);
+        most = std::max(most, m.weights + m.gradients + m.optimizer + m.exchange + m.activations + input);
     }
     return most;
 }

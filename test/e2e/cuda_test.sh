@@ -21,6 +21,9 @@ small_config > mlp.toml
     printf '[optimizer]\nname = "adam"\n'
 } > lenet.toml
 
+# What Lockstep said, without its words on the variables of the emulation, which are none of a config.
+lines_said() { lockstep_said | grep -vcE 'LOCKSTEP_EMULATION_[A-Z]+: no such config variable|^emulated CUDA' || true; }
+
 # trained RANKS DIR ARGUMENTS…: with 0 ranks alone, without mpirun.
 trained() {
     local ranks=$1 out=$2
@@ -38,7 +41,7 @@ same_on_gpu() {
 }
 
 for model in mlp lenet; do
-    on_cpu 0 cpu-$model -c $model.toml --set checkpoint.every_steps=4 --set checkpoint.keep=0
+    on_cpu 0 cpu-$model -c $model.toml --set checkpoint.every_steps=4 --set checkpoint.keep=100
     expect_exit 0
 done
 
@@ -78,7 +81,7 @@ mixed 3 2 lenet
 # More ranks than GPUs: they take turns, with one warning; by NCCL it is refused.
 LOCKSTEP_EMULATION_DEVICES=2 same_on_gpu 4 mlp
 expect_in_stderr "lockstep: warning: ranks 0, 2 share GPU 0000:10:00.0 of $(hostname), and so it is on 1 more"
-[[ $(lockstep_said | wc -l) == 1 ]] || fail "more than the warning"
+[[ $(lines_said) == 1 ]] || fail "more than the warning"
 LOCKSTEP_EMULATION_DEVICES=2 on_gpu 3 none -c mlp.toml --set device.transport=nccl
 expect_exit 2
 expect_in_stderr "needs a GPU of its own for each rank, and ranks 0, 2 share GPU 0000:10:00.0"
@@ -98,7 +101,7 @@ goes_on cpu-lenet cuda 2 lenet
 if [[ $points == all ]]; then
     goes_on cpu-mlp cuda 3 mlp
     rm -rf gpu
-    on_gpu 2 gpu -c lenet.toml --set checkpoint.every_steps=4 --set checkpoint.keep=0
+    on_gpu 2 gpu -c lenet.toml --set checkpoint.every_steps=4 --set checkpoint.keep=100
     expect_same_run cpu-lenet gpu
     goes_on gpu cpu 3 lenet
     goes_on gpu cuda 4 lenet
@@ -147,19 +150,30 @@ refused() {
     run env "$@" timeout 60 "$lockstep" train -q --out none -c mlp.toml --set device.backend=cuda
     expect_exit "$code"
     expect_in_stderr "$text"
-    expect_stderr_lines 1
+    [[ $(lines_said) == 1 ]] || fail "more than one line"
 }
 refused 2 "NVIDIA's driver does not answer" LOCKSTEP_EMULATION_DRIVER=missing
 refused 2 "NVIDIA's driver supports CUDA up to 12.4, and Lockstep was built for CUDA 13" LOCKSTEP_EMULATION_DRIVER=old
 refused 2 "NVIDIA's driver shows this process no GPU" LOCKSTEP_EMULATION_DRIVER=no-device
 refused 2 "is too old: it has compute capability 7.5" LOCKSTEP_EMULATION_ARCH=75
-refused 1 "is out of memory" LOCKSTEP_EMULATION_MEMORY=100K
+refused 1 "is out of memory" LOCKSTEP_EMULATION_MEMORY=4K
 refused 2 "Lockstep's CUDA library is not there (looked for $PWD/nothing.so)" LOCKSTEP_DEBUG_CUDA_PLUGIN="$PWD/nothing.so"
 echo "no library" > text.so
 refused 2 "Lockstep's CUDA library cannot be loaded: $PWD/text.so: " LOCKSTEP_DEBUG_CUDA_PLUGIN="$PWD/text.so"
 # Of another build: the text that both must have in common is changed in the library.
 sed -E 's/0\.1\.0 [0-9a-f]{12}/0.1.0 0123456789ab/' "$library" > other.so
 refused 2 "other.so is of another build of Lockstep (0.1.0 0123456789ab) than this executable" LOCKSTEP_DEBUG_CUDA_PLUGIN="$PWD/other.so"
+
+# Out of memory in the first step: the advice is one that fits.
+out_of_memory=(--set train.steps=1 --set batch.size=80 --set device.streams=1)
+export LOCKSTEP_EMULATION_MEMORY=800K
+on_gpu 0 none -c lenet.toml "${out_of_memory[@]}"
+expect_exit 1
+[[ $(cat stderr) =~ "is out of memory: ".*"batch.micro = "([0-9]+)" would fit" ]] || fail "no advice"
+rm -rf none
+on_gpu 0 none -c lenet.toml "${out_of_memory[@]}" --set batch.micro="${BASH_REMATCH[1]}"
+expect_exit 0
+unset LOCKSTEP_EMULATION_MEMORY
 
 # "auto": a GPU where there is one, else the CPU with a line that says why.
 rm -rf gpu
@@ -173,6 +187,7 @@ expect_exit 0
 expect_same_run cpu-mlp gpu
 expect_in_stderr "device.backend = \"auto\" takes the CPU: NVIDIA's driver does not answer"
 # A run on CPUs does not look for the library at all.
+rm -rf none
 LOCKSTEP_DEBUG_CUDA_PLUGIN=$PWD/nothing.so on_cpu 0 none -c mlp.toml
 expect_exit 0
 expect_stderr ""
