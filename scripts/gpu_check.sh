@@ -97,7 +97,12 @@ equal() {
 }
 remember() { printf '%s\t%s\n' "$1" "$2" >>"$hashes"; }
 
-tests() { ctest --test-dir "$root/build/gpu" -L '^gpu$' --no-tests=error --output-on-failure; }
+# A test that finds no usable GPU is skipped; here that is a failure.
+tests() {
+  ctest --test-dir "$root/build/gpu" -L '^gpu$' --no-tests=error --output-on-failure | tee "$scratch/tests" >&2 || return 1
+  ! grep -F '***Skipped' "$scratch/tests" || return 1
+  sed -n '/% tests passed/p' "$scratch/tests"
+}
 sanitized() {
   command -v compute-sanitizer >/dev/null || { echo "no compute-sanitizer"; return 77; }
   timeout 100 compute-sanitizer --tool "$1" --error-exitcode 9 "$root/build/gpu/test/cuda/gpu_$2" >&2
