@@ -81,7 +81,7 @@ void tell_choice(const ClusterFacts& facts, const std::vector<RankDevice>& devic
         const std::string& pci = device.visible[static_cast<std::size_t>(choice.device)];
         const GpuFacts& gpu = gpu_of(of, pci);
         taken.push_back(
-            fmt::format("rank {} on {}, {} {} of {}", rank, gpu.name, bytes_text(gpu.memory_bytes), pci, device.host));
+            fmt::format("rank {} on {}, {}, at {} of {}", rank, gpu.name, bytes_text(gpu.memory_bytes), pci, device.host));
     }
     const CudaVersions& versions = facts.ranks[static_cast<std::size_t>(on_gpu.front())].gpu.versions;
     findings.push_back({Severity::kOk, "gpu",

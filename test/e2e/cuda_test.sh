@@ -195,7 +195,7 @@ expect_stderr ""
 # env: which GPU each rank takes, and what carries the sums.
 run mpi 2 "$lockstep" env
 expect_exit 0
-expect_in_stdout "rank 1 on Emulated GPU (sm_90), 16 GiB, 0000:11:00.0"
+expect_in_stdout "rank 1 on Emulated GPU (sm_90), 16 GiB, at 0000:11:00.0 of $(hostname)"
 expect_in_stdout "sums go by NCCL"
 CUDA_VISIBLE_DEVICES=5 run mpi 2 "$lockstep" env --json
 expect_exit 0
