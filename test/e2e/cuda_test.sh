@@ -125,6 +125,7 @@ vendor() { # MODEL STEPS RANKS…
         on_gpu "$ranks" "vendor-$ranks" -c "$model.toml" --set train.steps="$steps" --set device.arithmetic=vendor
         expect_exit 0
         expect_same_run "vendor-$1" "vendor-$ranks"
+        ! cmp -s near/model.safetensors "vendor-$ranks/model.safetensors" || fail "vendor arithmetic has the CPU's bits: did it run?"
         paste <(weights near) <(weights "vendor-$ranks") |
             awk '{ d = $1 - $2; if (d < 0) d = -d; s = $1 < 0 ? -$1 : $1; if (!(d <= 1e-4 * (s > 1 ? s : 1))) bad = 1 } END { exit bad || NR < 10 }' ||
             fail "vendor arithmetic is far from the CPU on $ranks ranks"
