@@ -4,7 +4,8 @@
 # needs: a GPU of compute capability 8.0, its driver, a CUDA toolkit (setup.sh --tests --cuda); under 8 minutes with its build in build/gpu; PYTORCH=python compares speed
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/common.sh"
-# shellcheck disable=SC2046,SC2086,SC2154,SC2015      settings and lists are words
+# Settings and lists are words, to be split.
+# shellcheck disable=SC2046,SC2086,SC2154,SC2015
 json=$root/build/gpu/gpu_check.json
 older="" emulation=""
 while [ $# -gt 0 ]; do

@@ -31,11 +31,12 @@ esac
 bench_begin
 
 config_of() { echo "$root/configs/bench_$1.toml"; }
-batch_of() { [ "$1" = resnet50 ] && echo 256 || echo 128; }   # of all ranks together; the configs' own
+# Of all ranks together; what a GPU likes takes more memory than a host may have.
+batch_of() { case $1-$device in resnet50-cuda) echo 256 ;; resnet50-cpu) echo 16 ;; *) echo 128 ;; esac; }
 # Why this Lockstep cannot train a model, or nothing. A model that it has not is not measured, rather than another in its place.
 refusal() {
   if [ -f "$(config_of "$1")" ]; then "$lockstep" config check -c "$(config_of "$1")" 2>&1 >/dev/null || true
-  else "$lockstep" config show --set model.name="$1" 2>&1 >/dev/null || true; fi | head -n 1
+  else "$lockstep" config show --set train.steps=1 --set model.name="$1" 2>&1 >/dev/null || true; fi | head -n 1
 }
 
 launched() {   # RANKS COMMAND...
@@ -45,7 +46,7 @@ launched() {   # RANKS COMMAND...
 }
 ours() {       # RANKS MODEL PRECISION ARITHMETIC
   rm -rf "$scratch/run"
-  launched "$1" "$lockstep" train -q -c "$(config_of "$2")" --out "$scratch/run" --set train.steps="$steps" --set device.threads=1 \
+  launched "$1" "$lockstep" train -q -c "$(config_of "$2")" --out "$scratch/run" --set train.steps="$steps" --set batch.size="$(batch_of "$2")" --set device.threads=1 \
     --set device.backend="$device" --set device.arithmetic="$4" --set device.precision="$3"
 }
 theirs() {     # RANKS MODEL PRECISION
