@@ -2,10 +2,10 @@
 # what : checks Lockstep on the GPUs of this machine: the tests, bits against the CPU's, streams, ranks, NCCL, cuDNN's choices, speed; a table and a JSON file
 # usage: gpu_check.sh [--json FILE] [--compare OLDER.json] [--emulation EXECUTABLE LIBRARY]      (exit 0: all well; 1: a check failed; 77: no GPU here)
 # needs: a GPU of compute capability 8.0, its driver, a CUDA toolkit (setup.sh --tests --cuda); under 8 minutes with its build in build/gpu; PYTORCH=python compares speed
+# shellcheck disable=SC2046,SC2086,SC2154,SC2015,SC1003
+# (settings and lists are words, to be split)
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/common.sh"
-# Settings and lists are words, to be split.
-# shellcheck disable=SC2046,SC2086,SC2154,SC2015
 json=$root/build/gpu/gpu_check.json
 older="" emulation=""
 while [ $# -gt 0 ]; do

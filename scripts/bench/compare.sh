@@ -36,7 +36,7 @@ batch_of() { case $1-$device in resnet50-cuda) echo 256 ;; resnet50-cpu) echo 16
 # Why this Lockstep cannot train a model, or nothing. A model that it has not is not measured, rather than another in its place.
 refusal() {
   if [ -f "$(config_of "$1")" ]; then "$lockstep" config check -c "$(config_of "$1")" 2>&1 >/dev/null || true
-  else "$lockstep" config show --set train.steps=1 --set model.name="$1" 2>&1 >/dev/null || true; fi | head -n 1
+  else "$lockstep" config show --set data.format=synthetic --set train.steps=1 --set model.name="$1" 2>&1 >/dev/null || true; fi | head -n 1
 }
 
 launched() {   # RANKS COMMAND...
