@@ -10,6 +10,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/training.sh"
 lockstep=$(realpath "$1")
 library=$(realpath "$2")
 points=${3:-some}
+configs=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../../configs")
 cd "$(mktemp -d)"
 trap 'rm -rf "$PWD"' EXIT
 unset "${!LOCKSTEP_@}"
@@ -107,6 +108,48 @@ if [[ $points == all ]]; then
     goes_on gpu cuda 4 lenet
 fi
 
+# Stopped on request on GPUs, it goes on elsewhere.
+long=(-c mlp.toml --set train.steps=400 --set log.every=1)
+on_cpu 0 whole "${long[@]}"
+rm -rf stopped
+mpirun -q --oversubscribe --bind-to none -np 2 "$lockstep" train -q --out stopped "${long[@]}" --set device.backend=cuda > stdout 2> stderr < /dev/null &
+job=$!
+wait_for 60 grep -qs '"step":5,' stopped/metrics.jsonl
+kill -s USR1 $job
+finished
+((hung == 1 || last_exit == 75)) || fail "exit $last_exit, not 75, of a run that was asked to stop"
+[[ ! -e stopped/model.safetensors ]] || fail "the run was over before it could be stopped"
+trained 3 stopped "${long[@]}" --set device.backend=cuda --set device.streams=2 --resume auto
+expect_exit 0
+expect_same_run whole stopped
+
+# Real pictures: the first steps of the shipped experiments, with smaller networks.
+images=/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz
+fashion() { # MODEL RANKS STREAMS BUCKET
+    local model=$1 ranks=$2
+    local settings=(-c "$configs/fashion_$model.toml" --set train.steps=3 --set batch.size=40 --set 'model.hidden=[12]')
+    [[ $model == mlp ]] || settings+=(--set 'model.channels=[2, 3]' --set model.dropout=0.3)
+    if [[ ! -e fashion-$model ]]; then
+        on_cpu 0 "fashion-$model" "${settings[@]}"
+        expect_exit 0
+    fi
+    rm -rf gpu
+    on_gpu "$ranks" gpu "${settings[@]}" --set device.streams="$3" --set reduce.bucket_kib="$4"
+    expect_exit 0
+    expect_same_run "fashion-$model" gpu
+}
+if [[ ! -e $images ]]; then
+    echo "skipped: runs on Fashion-MNIST (no $images)"
+elif [[ $points == some ]]; then
+    fashion lenet 2 2 1
+else
+    for model in mlp lenet; do
+        for ranks in 1 2 3 4 8; do
+            for streams in 1 2 4; do fashion $model $ranks $streams $((streams == 2 ? 4096 : 1)); done
+        done
+    done
+fi
+
 # verify: worlds of GPUs are equal, and a planted bit is found.
 run mpi 2 "$lockstep" verify -c mlp.toml --steps 3 --set device.backend=cuda
 expect_exit 0
@@ -121,6 +164,7 @@ vendor() { # MODEL STEPS RANKS…
     shift 2
     rm -rf near vendor-*
     on_cpu 0 near -c "$model.toml" --set train.steps="$steps"
+    expect_exit 0
     for ranks in "$@"; do
         on_gpu "$ranks" "vendor-$ranks" -c "$model.toml" --set train.steps="$steps" --set device.arithmetic=vendor
         expect_exit 0
@@ -132,10 +176,27 @@ vendor() { # MODEL STEPS RANKS…
     done
 }
 if [[ $points == all ]]; then
-    vendor mlp 18 0 2 3
-    vendor lenet 8 0 2 4
+    vendor mlp 20 0 2 3
+    vendor lenet 20 0 2 4
 else
     vendor lenet 4 0 2
+fi
+# Narrow numbers: within one precision equal on any number of ranks, and each precision has bits of its own.
+narrow() { # PRECISION RANKS…
+    local precision=$1 ranks
+    shift
+    for ranks in 0 "$@"; do
+        rm -rf "narrow-$ranks"
+        on_gpu "$ranks" "narrow-$ranks" -c lenet.toml --set train.steps=4 --set device.arithmetic=vendor --set device.precision="$precision"
+        expect_exit 0
+        expect_same_run narrow-0 "narrow-$ranks"
+    done
+    sha256sum < narrow-0/model.safetensors >> precisions
+}
+narrow fp16 2
+if [[ $points == all ]]; then
+    for precision in fp32 tf32 bf16; do narrow $precision 2 3; done
+    [[ $(sort -u precisions | wc -l) == 4 ]] || fail "two precisions give the same bits"
 fi
 run timeout 60 "$lockstep" train -q --out none -c mlp.toml --set device.backend=cpu --set device.arithmetic=vendor
 expect_exit 2
