@@ -17,6 +17,7 @@ target_compile_options(lockstep_options INTERFACE -ffp-contract=off -Wall -Wextr
                                                   -Woverloaded-virtual -Werror)
 target_include_directories(lockstep_options INTERFACE "${PROJECT_SOURCE_DIR}/lib")
 if(LOCKSTEP_SANITIZE)
-  target_compile_options(lockstep_options INTERFACE -fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer)
+  # A finding ends the program: undefined behaviour would else be a line on stderr in a test that passes.
+  target_compile_options(lockstep_options INTERFACE -fsanitize=${LOCKSTEP_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(lockstep_options INTERFACE -fsanitize=${LOCKSTEP_SANITIZE})
 endif()
