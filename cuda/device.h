@@ -91,7 +91,8 @@ void launch(void (*kernel)(Parameters...), LaunchGrid grid, dim3 block, std::siz
 inline constexpr std::size_t kSharedWithoutOptIn = 48 << 10;
 
 /// Allows launches of `kernel` on the current device with up to `bytes` of dynamic shared memory, at most what the
-/// device offers (sm_80: 163 KiB, sm_90 and sm_100: 227 KiB, less the kernel's static shared memory).
+/// device offers (sm_80: 163 KiB, sm_90 and sm_100: 227 KiB, less the kernel's static shared memory). Replaces what an
+/// earlier call allowed, even if that was more.
 template <class... Parameters>
 void allow_shared(void (*kernel)(Parameters...), std::size_t bytes,
                   std::source_location where = std::source_location::current()) {

@@ -215,10 +215,14 @@ void gemm_weight_gradient(GemmWay way, int in_features, int out_features, const 
            chains.count, static_cast<int64_t>(n));
 }
 
+// The limit is the kernel's, and whoever sets it takes the place of whoever did before: so it is what the device has,
+// and not what this plan needs.
 void gemm_allow_shared(GemmWay way, int kept) {
-    const std::size_t bytes = gemm_gradient_shared(way, kept);
-    if (bytes <= kSharedWithoutOptIn) return;
-    with_tile(way.tile, [&]<class T>() { allow_shared(k_weight_gradient<T, true>, bytes); });
+    if (gemm_gradient_shared(way, kept) <= kSharedWithoutOptIn) return;
+    int device = 0, most = 0;
+    CUDA_CHECK(cudaGetDevice(&device));
+    CUDA_CHECK(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    with_tile(way.tile, [&]<class T>() { allow_shared(k_weight_gradient<T, true>, static_cast<std::size_t>(most)); });
 }
 
 }  // namespace lockstep

@@ -228,6 +228,27 @@ TEST_CASE("every tile of the weight gradient adds shards up as the tree does, sp
     }
 }
 
+TEST_CASE("a gradient with a deep stack still runs after one with a shallower stack has been planned") {
+    std::mt19937 engine(Catch::rngSeed());
+    const OneStream stream;
+    const GemmWay way{GemmTile::k64x64, false};
+    const std::vector<int64_t> sizes(16, 1);
+    const FoldProgram program = fold_program(16, {0, 16}, sizes);
+    const DenseFold fold = dense_fold(program);
+    const DenseFold::Root& root = fold.roots.at(0);
+    const Numbers x = random_numbers(engine, product(16, 8)), dy = random_numbers(engine, product(16, 4));
+    const Device<FoldLeaf> leaves(stream, fold.leaves);
+    const Device<float> on_x(stream, x), on_dy(stream, dy), dw(stream, Numbers(product(8, 4)));
+    REQUIRE(root.kept == 4);
+    gemm_allow_shared(way, 4);
+    gemm_allow_shared(way, 3);  // of a short last batch: more than every kernel may use, too
+    gemm_weight_gradient(way, 8, 4, {leaves.data(), root.chains, root.kept}, on_x.data(), on_dy.data(), 16, dw.data(),
+                         nullptr, stream.get());
+    Numbers expected = reference_gradient(program, 8, 4, x, dy);
+    expected.resize(product(8, 4));
+    CHECK(same_bytes(dw.fetch(), expected));
+}
+
 TEST_CASE("chains of another length give other bits, so that these tests can fail") {
     std::mt19937 engine(Catch::rngSeed());
     const OneStream stream;
