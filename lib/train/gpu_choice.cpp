@@ -49,6 +49,19 @@ std::string sharing(const std::map<std::string, std::vector<int>>& users) {
     return text;
 }
 
+/// "rank 2 computes on a CPU and 3 ranks on GPUs", or "" where all are alike.
+std::string mixture(std::span<const RankDevice> ranks) {
+    std::vector<int> on_cpu;
+    for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
+        if (!ranks[static_cast<std::size_t>(rank)].gpu) on_cpu.push_back(rank);
+    }
+    const std::size_t on_gpu = ranks.size() - on_cpu.size();
+    if (on_cpu.empty() || on_gpu == 0) return "";
+    return fmt::format("rank{} {} compute{} on {} and {} rank{} on GPUs", on_cpu.size() == 1 ? "" : "s",
+                       fmt::join(on_cpu, ", "), on_cpu.size() == 1 ? "s" : "", on_cpu.size() == 1 ? "a CPU" : "CPUs",
+                       on_gpu, on_gpu == 1 ? "" : "s");
+}
+
 /// Why NCCL cannot serve, or "".
 std::string hindrance(std::span<const RankDevice> ranks, const std::string& shared) {
     const auto first = [&](auto&& condition) {
@@ -84,6 +97,11 @@ GpuChoice choose_gpu(std::span<const RankDevice> ranks, int rank, const std::str
             "{}: they take turns on it, and sums go through host memory instead of NCCL; one rank for each GPU is "
             "faster",
             shared);
+    }
+    if (const std::string mixed = mixture(ranks); !mixed.empty()) {
+        choice.warning += fmt::format(
+            "{}{}: every step takes as long as the slowest; device.backend = \"cuda\" lets no rank take a CPU",
+            choice.warning.empty() ? "" : "; ", mixed);
     }
     return choice;
 }

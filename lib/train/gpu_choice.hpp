@@ -23,7 +23,8 @@ struct GpuChoice {
 
 /// The choice of `rank`. `transport` is device.transport. Ranks of a host that see the same GPUs take them in turn; a
 /// rank that sees one GPU takes that. NCCL needs a GPU for each rank and no rank on a CPU: with "auto" host memory is
-/// used instead, with a warning where two ranks share a GPU; asked for by name it is refused (kUsage).
+/// used instead, with a warning where two ranks share a GPU; asked for by name it is refused (kUsage). Also warned of
+/// are ranks on CPUs beside others on GPUs.
 GpuChoice choose_gpu(std::span<const RankDevice> ranks, int rank, const std::string& transport);
 
 }  // namespace lockstep

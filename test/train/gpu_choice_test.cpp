@@ -59,8 +59,19 @@ TEST_CASE("CPU ranks do not count for the GPUs, and sums go through host memory"
     const std::vector<RankDevice> ranks{on_cpu("a"), on("a", kFour), on_cpu("a"), on("a", kFour)};
     CHECK(devices(ranks) == std::vector<int>{-1, 0, -1, 1});
     CHECK_FALSE(choose_gpu(ranks, 1, "auto").nccl);
-    CHECK(choose_gpu(ranks, 1, "auto").warning.empty());
     CHECK_THAT(refusal(ranks), Contains("rank 0 computes on a CPU"));
+}
+
+TEST_CASE("a job of CPU and GPU ranks warns of it: a rank whose GPU fails would else slow all down unseen") {
+    const std::vector<RankDevice> ranks{on_cpu("a"), on("a", kFour), on_cpu("a"), on("a", kFour)};
+    for (const char* transport : {"auto", "staged"}) {
+        CHECK_THAT(choose_gpu(ranks, 0, transport).warning,
+                   Contains("ranks 0, 2 compute on CPUs and 2 ranks on GPUs: every step takes as long as the slowest"));
+    }
+    const std::vector<RankDevice> one{on("a", {kFour[0]}), on_cpu("b"), on("a", {kFour[0]})};
+    CHECK_THAT(choose_gpu(one, 2, "auto").warning, Contains("ranks 0, 2 share GPU"));
+    CHECK_THAT(choose_gpu(one, 2, "auto").warning, Contains("; rank 1 computes on a CPU and 2 ranks on GPUs"));
+    CHECK(choose_gpu(std::vector<RankDevice>{on_cpu("a"), on_cpu("a")}, 0, "auto").warning.empty());
 }
 
 TEST_CASE("two ranks on one GPU go through host memory with a warning, and NCCL is refused") {
