@@ -93,7 +93,7 @@ class NcclCommunicator final : public DeviceCommunicator {
         nccl_check(ncclGroupStart(), "ncclGroupStart", comm);
         ncclResult_t fault = ncclSuccess;
         for (Noted* request : noted_) {
-            if (fault == ncclSuccess) fault = enqueue(*request, comm);
+            if (!nccl_failed(fault)) fault = enqueue(*request, comm);
             request->waiting = false;
             under_way_[static_cast<std::size_t>(request->peer)] = 1;
         }

@@ -43,7 +43,7 @@ std::string nccl_version() {
 }
 
 void nccl_check(ncclResult_t result, const char* call, ncclComm_t comm, std::source_location where) {
-    if (result == ncclSuccess || result == ncclInProgress) return;
+    if (!nccl_failed(result)) return;
     const char* slash = std::strrchr(where.file_name(), '/');
     const char* last = ncclGetLastError(comm);
     fail(ErrorKind::kRuntime, "{} at {}:{}: {}{}{} (NCCL {}; NCCL_DEBUG=INFO tells more)", call,

@@ -42,7 +42,11 @@ class NcclHandle {
     ncclComm_t comm_ = nullptr;
 };
 
-/// Throws kRuntime with the call, the library's words and the place, unless `result` is a success or in progress.
+/// A call of a communicator that does not block may say that it is in progress, also within a group.
+inline bool nccl_failed(ncclResult_t result) {
+    return result != ncclSuccess && result != ncclInProgress;
+}
+/// Throws kRuntime with the call, the library's words and the place where it failed.
 void nccl_check(ncclResult_t result, const char* call, ncclComm_t comm = nullptr,
                 std::source_location where = std::source_location::current());
 

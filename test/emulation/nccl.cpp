@@ -120,7 +120,8 @@ ncclResult_t add_call(const char* name, ncclComm_t comm, const NcclCall& call) {
     }
     group_comm = comm;
     group_calls.push_back(call);
-    return group_depth > 0 ? ncclSuccess : end_group();
+    if (group_depth == 0) return end_group();
+    return comm->blocking ? ncclSuccess : ncclInProgress;  // as any call of a communicator that does not block may say
 }
 
 ncclResult_t point_to_point(bool sends, const void* memory, std::size_t count, ncclDataType_t type, int peer,
