@@ -38,6 +38,11 @@ int64_t other_threads(int64_t own, std::size_t turn) {
     return own > 2 ? own - 1 : 3;
 }
 
+/// Two other numbers of streams than `own`, and than what is chosen for 0, in turn.
+int64_t other_streams(int64_t own, std::size_t turn) {
+    return turn % 2 == 0 ? (own == 1 ? 3 : 1) : (own == 2 ? 3 : 2);
+}
+
 /// The gradient in 7 buckets, in one, in 61: its borders fall differently each time.
 int64_t other_bucket_kib(int64_t gradient_bytes, std::size_t turn) {
     constexpr int64_t kBuckets[] = {7, 1, 61};
@@ -86,6 +91,7 @@ std::vector<WorldCast> cast_worlds(std::span<const int> worlds, const Config& co
         cast.world = worlds[i];
         cast.in_process = cast.world > means.ranks;
         cast.threads = config.device.threads > 0 ? config.device.threads : means.threads;
+        cast.streams = config.device.streams;
         cast.bucket_kib = config.reduce.bucket_kib;
         cast.small_kib = config.reduce.small_kib;
         cast.isa = own_isa;
@@ -95,6 +101,7 @@ std::vector<WorldCast> cast_worlds(std::span<const int> worlds, const Config& co
         };
         if (i > 0) {
             cast.threads = other_threads(cast.threads, i - 1);
+            cast.streams = other_streams(cast.streams, i - 1);
             cast.isa = means.isas[(own_number + i) % means.isas.size()];
             if (canonical) {
                 cast.bucket_kib = other_bucket_kib(means.gradient_bytes, i - 1);

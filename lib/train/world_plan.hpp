@@ -33,6 +33,7 @@ struct WorldCast {
     int round = 0;            // worlds of one round run side by side
     int first = 0;            // the first rank of the job that it takes
     int64_t threads = 1;      // of each of its ranks
+    int64_t streams = 0;      // of each rank that computes on a GPU
     int64_t bucket_kib = 4096, small_kib = 32;
     std::string isa;
 
@@ -41,8 +42,8 @@ struct WorldCast {
 };
 
 /// The worlds in the order of the list. The first one is what the others are compared with: it runs in the first round
-/// and has the config's own settings. Each of the others has another number of threads, other buckets and the next
-/// instruction set (with `native` the config's buckets, which can change bits there).
+/// and has the config's own settings. Each of the others has another number of threads and streams, other buckets and
+/// the next instruction set (with `native` the config's buckets, which can change bits there).
 std::vector<WorldCast> cast_worlds(std::span<const int> worlds, const Config& config, const WorldMeans& means);
 
 }  // namespace lockstep

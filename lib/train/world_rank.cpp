@@ -12,6 +12,7 @@ namespace {
 Config config_of(const WorldTask& task, const WorldCast& cast) {
     Config config = task.config;
     config.device.threads = cast.threads;
+    config.device.streams = cast.streams;
     config.device.isa = cast.isa;
     config.reduce.bucket_kib = cast.bucket_kib;
     config.reduce.small_kib = cast.small_kib;

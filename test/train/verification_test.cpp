@@ -126,6 +126,7 @@ TEST_CASE("worlds run side by side where ranks allow") {
 TEST_CASE("the reference has the config's settings, every other world has others") {
     Config config;
     for (const int threads : {1, 2, 3, 16}) {
+        config.device.streams = threads - 1;
         for (const std::vector<int>& worlds : {std::vector<int>{1, 1}, {1, 2, 3, 4}, {2, 5, 8}}) {
             const std::vector<WorldCast> casts = cast_worlds(worlds, config, means_of(4, threads));
             const WorldCast& reference = casts.front();
@@ -133,9 +134,12 @@ TEST_CASE("the reference has the config's settings, every other world has others
             CHECK(reference.bucket_kib == config.reduce.bucket_kib);
             CHECK(reference.small_kib == config.reduce.small_kib);
             CHECK(reference.isa == "avx512");
+            CHECK(reference.streams == config.device.streams);
             for (std::size_t i = 1; i < casts.size(); ++i) {
                 CHECK((casts[i].in_process || casts[i].threads != reference.threads));
                 CHECK(casts[i].threads >= 1);
+                CHECK(casts[i].streams >= 1);
+                CHECK(casts[i].streams != config.device.streams);
                 CHECK(casts[i].bucket_kib != reference.bucket_kib);
                 CHECK(casts[i].small_kib != reference.small_kib);
             }
