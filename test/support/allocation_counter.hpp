@@ -35,6 +35,11 @@ inline void* counted_or_throw(std::size_t bytes, std::size_t alignment) {
     return memory;
 }
 
+// Out of line: where only the operator delete around it is inlined, GCC takes free() for a mistake.
+[[gnu::noinline]] inline void release(void* memory) noexcept {
+    std::free(memory);
+}
+
 }  // namespace lockstep::test
 
 // All forms, so that no library keeps one of its own and frees by another's.
@@ -63,38 +68,38 @@ void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) n
     return lockstep::test::counted_allocation(n, static_cast<std::size_t>(a));
 }
 void operator delete(void* memory) noexcept {
-    std::free(memory);
+    lockstep::test::release(memory);
 }
 void operator delete[](void* memory) noexcept {
-    std::free(memory);
+    lockstep::test::release(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
+    lockstep::test::release(memory);
 }
 void operator delete[](void* memory, std::size_t) noexcept {
-    std::free(memory);
+    lockstep::test::release(memory);
 }
 void operator delete(void* memory, const std::nothrow_t&) noexcept {
-    std::free(memory);
+    lockstep::test::release(memory);
 }
 void operator delete[](void* memory, const std::nothrow_t&) noexcept {
-    std::free(memory);
+    lockstep::test::release(memory);
 }
 void operator delete(void* memory, std::align_val_t) noexcept {
-    std::free(memory);
+    lockstep::test::release(memory);
 }
 void operator delete[](void* memory, std::align_val_t) noexcept {
-    std::free(memory);
+    lockstep::test::release(memory);
 }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-    std::free(memory);
+    lockstep::test::release(memory);
 }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
-    std::free(memory);
+    lockstep::test::release(memory);
 }
 void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
-    std::free(memory);
+    lockstep::test::release(memory);
 }
 void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
-    std::free(memory);
+    lockstep::test::release(memory);
 }
