@@ -91,15 +91,13 @@ class Lane {
         return place.memory + (element - place.first);
     }
 
-    // All additions of a phase, which are of the same elements: block by block, so that what one writes is still in the
-    // cache when the next one reads it.
+    // All additions of a phase, which are of the same elements, in the adder's blocks.
     void add_phase(const Adder& adder) {
-        constexpr int64_t kBlock = 16 * 1024;
         const std::vector<ReduceStep>& steps = plan_->steps;
         const ReduceStep& first = steps[done_];
         std::size_t end = done_;
         while (end < steps.size() && steps[end].phase == first.phase) ++end;
-        const int64_t block = end - done_ == 1 ? first.end - first.begin : kBlock;
+        const int64_t all = first.end - first.begin, block = end - done_ == 1 ? all : std::min(all, adder.block);
         for (int64_t begin = first.begin; begin < first.end; begin += block) {
             for (std::size_t i = done_; i < end; ++i) {
                 const ReduceStep& step = steps[i];

@@ -125,6 +125,29 @@ TEST_CASE("a flag raised by any rank reaches all, also from ranks without sample
     }
 }
 
+TEST_CASE("an adder is called once for each addition of a bucket where it asks for whole ones") {
+    constexpr int64_t kElements = 200000;
+    const auto most_calls = [](int64_t block) {
+        std::vector<int64_t> calls(3, 0);
+        run_thread_world(3, [&](Communicator& comm) {
+            Adder adder = plain_adder();
+            adder.device = &calls[static_cast<size_t>(comm.rank())];
+            adder.block = block;
+            adder.add = [](void* device, float* dst, const float* left, const float* right, int64_t n) {
+                ++*static_cast<int64_t*>(device);
+                plain_adder()(dst, left, right, n);
+            };
+            const auto reducer = make_canonical_reducer(comm, 8, {kTestLead, kElements}, 64 << 20, 0, adder);
+            const std::vector<int64_t> sizes(8, 1);
+            const Flat total = reduce_once(comm, *reducer, 8, sizes, kElements, 1);
+            if (!same_bits(total, flat_sum(1, {0, 8}, sizes, kElements))) throw std::logic_error("other bits");
+        });
+        return *std::max_element(calls.begin(), calls.end());
+    };
+    CHECK(most_calls(Adder::kWhole) < 8);  // 8 shards are added up by 7 additions
+    CHECK(most_calls(16 * 1024) > 8);
+}
+
 TEST_CASE("time in finish is counted") {
     run_thread_world(2, [&](Communicator& comm) {
         const auto reducer = make_canonical_reducer(comm, 4, {kTestLead, 100}, 1024, 0, plain_adder());
