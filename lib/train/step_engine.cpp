@@ -17,7 +17,7 @@ Adder device_adder(Backend& backend) {
                 auto& on = *static_cast<Backend*>(device);
                 on.add(on.communication(), n, left, right, dst);
             },
-            &backend};
+            &backend, backend.host_sees_device() ? Adder().block : Adder::kWhole};
 }
 
 ScratchMaker device_scratch(Backend& backend) {

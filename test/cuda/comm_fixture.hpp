@@ -92,7 +92,7 @@ inline Adder device_adder(Backend& backend) {
                 auto& on = *static_cast<Backend*>(device);
                 on.add(on.communication(), n, left, right, dst);
             },
-            &backend};
+            &backend, Adder::kWhole};
 }
 
 inline ScratchMaker device_scratch(Backend& backend) {
