@@ -5,6 +5,7 @@
 
 #include "cuda/device.h"
 #include "cuda/kernels/cast_convert.h"
+#include "cuda/kernels/sum_rows.h"
 
 namespace lockstep {
 namespace {
@@ -70,10 +71,7 @@ __global__ void k_channel_partials(int64_t rows, int channels, const float* __re
 __global__ void k_add_partials(int64_t blocks, int channels, const float* __restrict__ partials,
                                float* __restrict__ sums) {
     const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-    if (c >= channels) return;
-    float total = 0;
-    for (int64_t block = 0; block < blocks; ++block) total = total + partials[block * channels + c];
-    sums[c] = total;
+    if (c < channels) sums[c] = sum_rows(partials + c, blocks, channels);
 }
 
 std::size_t count(int64_t n) {

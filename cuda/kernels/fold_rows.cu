@@ -2,22 +2,10 @@
 
 #include "backend/arithmetic.hpp"
 #include "cuda/kernels/elements.h"
+#include "cuda/kernels/sum_rows.h"
 
 namespace lockstep {
 namespace {
-
-constexpr int kAhead = 16;  // loads under way at once in each chain, which else waits for memory at every row
-
-__device__ inline float sum_rows(const float* from, int rows, int64_t stride) {
-    float sum = 0.0F;
-    for (; rows >= kAhead; rows -= kAhead, from += kAhead * stride) {
-        float ahead[kAhead];
-        for (int i = 0; i < kAhead; ++i) ahead[i] = __ldg(from + i * stride);
-        for (int i = 0; i < kAhead; ++i) sum = sum + ahead[i];
-    }
-    for (; rows > 0; --rows, from += stride) sum = sum + __ldg(from);
-    return sum;
-}
 
 // A block: columns along x, leaves along y. All leaves of a round are summed at once, each chain by one thread; then
 // one thread of each column walks the program. Losses (one column) have 256 chains at a time.

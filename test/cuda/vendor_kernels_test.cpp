@@ -143,7 +143,7 @@ TEST_CASE("a product ends in bias and relu") {
 TEST_CASE("sums over rows are the CPU's, bit for bit") {
     CudaContext context(vendor_options(CudaPrecision::kFp32));
     for (const int channels : {1, 10, 32, 70}) {
-        for (const int64_t rows : {1, 3, 255, 256, 257, 1500}) {
+        for (const int64_t rows : {1, 3, 255, 256, 257, 1500, 256 * 33 + 7}) {
             const Numbers x = random_numbers(rows * channels, 1);
             Numbers expected(static_cast<std::size_t>(channels));
             reference_channel_sums(rows, channels, x.data(), expected.data());

@@ -1,0 +1,24 @@
+// A column's plain sum in the order of its rows. Each addition waits for the one before, but no load does: several are
+// under way at once, or the chain would wait for memory at every row. Device code; included by .cu files.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/device.h"
+
+namespace lockstep {
+
+/// +0 + from[0] + from[stride] + … + from[(rows - 1) * stride], of memory that the kernel does not write.
+__device__ inline float sum_rows(const float* from, int64_t rows, int64_t stride) {
+    constexpr int kAhead = 16;
+    float sum = 0.0F;
+    for (; rows >= kAhead; rows -= kAhead, from += kAhead * stride) {
+        float ahead[kAhead];
+        for (int i = 0; i < kAhead; ++i) ahead[i] = __ldg(from + i * stride);
+        for (int i = 0; i < kAhead; ++i) sum = sum + ahead[i];
+    }
+    for (; rows > 0; --rows, from += stride) sum = sum + __ldg(from);
+    return sum;
+}
+
+}  // namespace lockstep
