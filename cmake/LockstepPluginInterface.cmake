@@ -26,8 +26,8 @@ include(GNUInstallDirs)
 file(RELATIVE_PATH lockstep_plugin_folder "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}/lockstep")
 set(lockstep_plugin_header "${PROJECT_BINARY_DIR}/generated/plugin_interface.hpp")
 set(lockstep_plugin_headers "")
-foreach(header cuda/plugin.hpp lib/backend/backend.hpp lib/comm/communicator.hpp lib/comm/watch.hpp
-               lib/core/canonical_tree.hpp lib/core/error.hpp lib/core/function_ref.hpp lib/core/log.hpp
+foreach(header cuda/plugin.hpp lib/backend/backend.hpp lib/backend/out_of_memory.hpp lib/comm/communicator.hpp
+               lib/comm/watch.hpp lib/core/canonical_tree.hpp lib/core/error.hpp lib/core/function_ref.hpp lib/core/log.hpp
                lib/core/shape.hpp)
   list(APPEND lockstep_plugin_headers "${PROJECT_SOURCE_DIR}/${header}")
 endforeach()
