@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "backend/out_of_memory.hpp"
 #include "train/doctor_print.hpp"
@@ -13,15 +14,18 @@ namespace {
 /// What the forecast does not know takes a part: the libraries, packed weights, and what other processes hold.
 constexpr double kUsable = 0.8;
 
-/// What a rank at most holds on its device: there, too, the next samples arrive while the last ones are computed.
-std::int64_t device_bytes_of(Config config, const DataFacts& facts, int world, std::int64_t micro) {
+WorldForecast forecast_of(Config config, const DataFacts& facts, int world, std::int64_t micro) {
     config.batch.micro = micro;
     ForecastOptions options;
     options.worlds = {world};
+    return std::move(make_forecast(config, facts, options).worlds.front());
+}
+
+/// What a rank at most holds on its device: there, too, the next samples arrive while the last ones are computed.
+std::int64_t device_bytes_of(const Config& config, const DataFacts& facts, int world, std::int64_t micro) {
     const std::int64_t input = 2 * micro * facts.shape.elements() * static_cast<std::int64_t>(sizeof(float));
     std::int64_t most = 0;
-    const Forecast forecast = make_forecast(config, facts, options);
-    for (const RankForecast& rank : forecast.worlds.front().ranks) {
+    for (const RankForecast& rank : forecast_of(config, facts, world, micro).ranks) {
         const MemoryForecast& m = rank.memory;
         most = std::max(most, m.weights + m.gradients + m.optimizer + m.exchange + m.activations + input);
     }
@@ -32,8 +36,9 @@ std::int64_t device_bytes_of(Config config, const DataFacts& facts, int world, s
 
 std::string memory_advice(const Config& config, const DataFacts& facts, int world, std::int64_t device_bytes) {
     const auto limit = static_cast<std::int64_t>(kUsable * static_cast<double>(device_bytes));
-    const std::int64_t now =
-        config.batch.micro > 0 ? std::min(config.batch.micro, config.batch.size) : config.batch.size;
+    // A rank's own part of the batch: a micro that holds all of it would change nothing.
+    const std::int64_t own = forecast_of(config, facts, world, config.batch.micro).most_samples;
+    const std::int64_t now = config.batch.micro > 0 ? std::min(config.batch.micro, own) : own;
     const std::int64_t shard =
         (config.batch.size + config.batch.shards - 1) / std::max<std::int64_t>(config.batch.shards, 1);
     std::int64_t least = 0;

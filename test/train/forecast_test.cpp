@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/error.hpp"
+#include "train/memory_advice.hpp"
 #include "train/traced_run.hpp"
 
 using namespace lockstep;
@@ -132,6 +133,18 @@ TEST_CASE("with batch.micro the activations of one pass are told, and the sums t
     CHECK(memory.gradients == 4 * (kLead * 4 + memory.weights));  // one sum, and log2(8) of passes
     config.batch.micro = 0;
     CHECK(memory.activations < forecast_of(config, {1}).worlds.at(0).ranks.at(0).memory.activations / 3);
+}
+
+TEST_CASE("the advice on memory names passes that are smaller than what a rank has, or says that there are none") {
+    Config config = odd_config(8, "batch");
+    const DataFacts facts = data_facts(config);
+    constexpr int64_t kEnough = int64_t{1} << 40;
+    CHECK_THAT(memory_advice(config, facts, 1, kEnough), Catch::StartsWith("batch.micro = 12 would fit"));
+    CHECK_THAT(memory_advice(config, facts, 4, kEnough), Catch::StartsWith("batch.micro = 3 would fit"));
+    CHECK_THAT(memory_advice(config, facts, 8, kEnough), Catch::StartsWith("one shard of 3 samples alone takes"));
+    config.batch.micro = 6;
+    CHECK_THAT(memory_advice(config, facts, 2, kEnough), Catch::StartsWith("batch.micro = 3 would fit"));
+    CHECK_THAT(memory_advice(config, facts, 4, 1), Catch::StartsWith("one shard of 3 samples alone takes"));
 }
 
 TEST_CASE("steps that leave shards empty, and small gradients sent whole, are told exactly") {
