@@ -18,11 +18,12 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFacts, name, pci, memory_bytes, major, min
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CudaVersions, driver, runtime, nccl, cublas, cudnn)
 
 void to_json(nlohmann::json& json, const GpuReport& r) {
-    json = {{"looked", r.looked},       {"fault", r.fault},       {"backend", r.backend},
+    json = {{"looked", r.looked},       {"needed", r.needed},     {"fault", r.fault}, {"backend", r.backend},
             {"transport", r.transport}, {"versions", r.versions}, {"gpus", r.gpus}};
 }
 void from_json(const nlohmann::json& json, GpuReport& r) {
     json.at("looked").get_to(r.looked);
+    json.at("needed").get_to(r.needed);
     json.at("fault").get_to(r.fault);
     json.at("backend").get_to(r.backend);
     json.at("transport").get_to(r.transport);
@@ -60,10 +61,10 @@ std::string versions_text(const CudaVersions& v) {
 void tell_faults(const ClusterFacts& facts, Findings& findings) {
     for (const auto& [fault, ranks] : groups_of(facts, [](const RankFacts& rank) { return rank.gpu.fault; })) {
         if (fault.empty()) continue;
-        const bool wanted = facts.ranks[static_cast<std::size_t>(ranks.front())].gpu.backend == "cuda";
+        const bool needed = facts.ranks[static_cast<std::size_t>(ranks.front())].gpu.needed;
         findings.push_back(
-            {wanted ? Severity::kFault : Severity::kNote, "gpu",
-             fmt::format("{} would {}: {}", ranks_text(ranks), wanted ? "not start" : "compute on the CPU", fault), "",
+            {needed ? Severity::kFault : Severity::kNote, "gpu",
+             fmt::format("{} would {}: {}", ranks_text(ranks), needed ? "not start" : "compute on the CPU", fault), "",
              ranks});
     }
 }
@@ -80,8 +81,8 @@ void tell_choice(const ClusterFacts& facts, const std::vector<RankDevice>& devic
         on_gpu.push_back(rank);
         const std::string& pci = device.visible[static_cast<std::size_t>(choice.device)];
         const GpuFacts& gpu = gpu_of(of, pci);
-        taken.push_back(
-            fmt::format("rank {} on {}, {}, at {} of {}", rank, gpu.name, bytes_text(gpu.memory_bytes), pci, device.host));
+        taken.push_back(fmt::format("rank {} on {}, {}, at {} of {}", rank, gpu.name, bytes_text(gpu.memory_bytes), pci,
+                                    device.host));
     }
     const CudaVersions& versions = facts.ranks[static_cast<std::size_t>(on_gpu.front())].gpu.versions;
     findings.push_back({Severity::kOk, "gpu",
@@ -89,7 +90,10 @@ void tell_choice(const ClusterFacts& facts, const std::vector<RankDevice>& devic
                                     choice.nccl ? "by NCCL" : "through host memory"),
                         "", on_gpu});
     if (choice.warning.empty()) return;
-    findings.push_back({Severity::kWarning, "gpu", choice.warning, "start one rank for each GPU", on_gpu});
+    const bool all = on_gpu.size() == devices.size();
+    findings.push_back({Severity::kWarning, "gpu", choice.warning,
+                        all ? "start one rank for each GPU" : "give each rank a GPU, or let all compute on CPUs",
+                        on_gpu});
 }
 
 }  // namespace
@@ -98,7 +102,8 @@ GpuReport look_at_gpus(const Config& config) {
     GpuReport report;
     report.backend = config.device.backend;
     report.transport = config.device.transport;
-    report.looked = config.device.backend == "cuda" || gpu_may_be_here();
+    report.needed = config.device.backend == "cuda" || config.device.arithmetic == "vendor";
+    report.looked = report.needed || gpu_may_be_here();
     if (!report.looked) return report;
     try {
         const std::unique_ptr<CudaPlugin> library = load_cuda_library();

@@ -13,6 +13,7 @@ namespace lockstep {
 
 struct GpuReport {
     bool looked = false;  // the host looks as if it had a GPU, or the config wants one
+    bool needed = false;  // without one the rank would not start
     std::string fault;    // why none can be used
     std::string backend;  // device.backend
     std::string transport;

@@ -29,6 +29,14 @@ expect_in_stdout "0 faults, "
 run "$lockstep" doctor --color always
 expect_exit 0
 nothing_left
+# What only a GPU computes does not start without one.
+export LOCKSTEP_DEBUG_CUDA_PLUGIN=$PWD/nothing.so
+run "$lockstep" env --set device.arithmetic=vendor
+expect_exit 0
+finding fault gpu "rank 0 would not start: Lockstep's CUDA library is not there"
+run "$lockstep" env
+finding note gpu "rank 0 would compute on the CPU: Lockstep's CUDA library is not there"
+unset LOCKSTEP_DEBUG_CUDA_PLUGIN
 run "$lockstep" env -c none.toml
 expect_exit 0
 finding fault config "none.toml: cannot be read"
