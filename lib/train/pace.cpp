@@ -37,10 +37,12 @@ std::optional<Straggler> find_straggler(const std::vector<double>& step_s, const
 }
 
 std::string straggler_text(const Straggler& s, const std::string& host) {
+    const double ms = s.step_s * 1e3;
     return fmt::format(
-        "rank {} on {} holds the others up: its own work takes {:.3g} ms a step, {:.1f} times as long as theirs, and "
+        "rank {} on {} holds the others up: its own work takes {} ms a step, {:.1f} times as long as theirs, and "
         "they wait for it {:.0f}% of the time",
-        s.rank, host, s.step_s * 1e3, s.step_s / s.usual_s, s.lost * 100);
+        s.rank, host, ms < 999.5 ? fmt::format("{:.3g}", ms) : fmt::format("{:.0f}", ms), s.step_s / s.usual_s,
+        s.lost * 100);
 }
 
 PaceWatch::PaceWatch(Communicator& comm, int shards)

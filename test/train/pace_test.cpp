@@ -15,6 +15,9 @@ TEST_CASE("a rank that takes many times as long as the others is found, with wha
     CHECK(straggler_text(*straggler, "node3") ==
           "rank 2 on node3 holds the others up: its own work takes 200 ms a step, 20.0 times as long as theirs, and "
           "they wait for it 90% of the time");
+    // A slow rank's steps are written out, too: never as 1.46e+03.
+    CHECK(straggler_text({0, 1.4567, 0.1, 0.5}, "n").find(" 1457 ms a step") != std::string::npos);
+    CHECK(straggler_text({0, 0.9996, 0.1, 0.5}, "n").find(" 1000 ms a step") != std::string::npos);
 }
 
 TEST_CASE("rank 0 and one of two ranks can be the straggler, too") {
