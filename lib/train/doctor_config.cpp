@@ -106,7 +106,9 @@ void examine_config(const ClusterFacts& facts, Findings& findings) {
         findings.push_back(
             {Severity::kWarning,
              "shards",
-             fmt::format("{} ranks but batch.shards = {}: {} ranks have nothing to do", world, shards, world - shards),
+             fmt::format("{} ranks but batch.shards = {}: {}", world, shards,
+                         world - shards == 1 ? "1 rank has nothing to do"
+                                             : fmt::format("{} ranks have nothing to do", world - shards)),
              "start fewer ranks; more shards are another run with other bits",
              {}});
     }

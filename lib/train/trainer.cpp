@@ -134,8 +134,9 @@ class Run {
                plan_.steps_per_epoch, plan_.shards.shards(), comm_.size(), comm_.size() == 1 ? "" : "s",
                engine_.backend().name(), start.path.empty() ? "" : fmt::format(", from {}", start.path));
         if (comm_.size() > plan_.shards.shards()) {
-            warn("{} ranks but batch.shards = {}: {} ranks have nothing to do", comm_.size(), plan_.shards.shards(),
-                 comm_.size() - plan_.shards.shards());
+            const int64_t idle = comm_.size() - plan_.shards.shards();
+            warn("{} ranks but batch.shards = {}: {}", comm_.size(), plan_.shards.shards(),
+                 idle == 1 ? "1 rank has nothing to do" : fmt::format("{} ranks have nothing to do", idle));
         }
     }
 
