@@ -7,6 +7,7 @@
 #include "train/agreement.hpp"
 #include "train/model_file.hpp"
 #include "train/settings.hpp"
+#include "train/start_check.hpp"
 
 namespace lockstep {
 namespace {
@@ -82,6 +83,7 @@ StoredSession::StoredSession(Communicator& comm, const StoredOptions& options)
     });
     check_equal_split(comm, options.split, split_->fingerprint());
     device_ = choose_device(comm, config);
+    check_equal_arithmetic(comm, device_.backend->fingerprint());
     agree(comm, [&] {
         Backend& backend = *device_.backend;
         network_ = std::make_unique<Network>(model_spec(config, split_->shape(), splits_.train->classes()), backend,
