@@ -77,6 +77,7 @@ mixed() {
     expect_same_run "cpu-$3" gpu
 }
 mixed 3 2 lenet
+expect_in_stderr "lockstep: warning: rank 0 computes on a CPU and 2 ranks on GPUs"
 [[ $points == some ]] || for ranks in 2 4 5; do mixed $ranks 1 mlp; done
 
 # More ranks than GPUs: they take turns, with one warning; by NCCL it is refused.
@@ -198,6 +199,16 @@ if [[ $points == all ]]; then
     for precision in fp32 tf32 bf16; do narrow $precision 2 3; done
     [[ $(sort -u precisions | wc -l) == 4 ]] || fail "two precisions give the same bits"
 fi
+# Ranks whose libraries would round otherwise are refused, in training and when a run is looked at.
+unequal() {
+    run launch -np 1 "$lockstep" "$@" : -np 1 env NVIDIA_TF32_OVERRIDE=0 "$lockstep" "$@"
+    expect_exit 2
+    expect_in_stderr "unequal start: rank 1 on $(hostname) has arithmetic "
+}
+rm -rf none
+unequal train -q --out none -c lenet.toml --set device.backend=cuda --set device.arithmetic=vendor
+[[ ! -e none ]] || fail "a run that cannot start leaves a folder"
+unequal eval --run narrow-0 --split train
 run timeout 60 "$lockstep" train -q --out none -c mlp.toml --set device.backend=cpu --set device.arithmetic=vendor
 expect_exit 2
 LOCKSTEP_EMULATION_DRIVER=missing run timeout 60 "$lockstep" train -q --out none -c mlp.toml --set device.arithmetic=vendor
