@@ -46,16 +46,18 @@ Json describe_checkpoint(const std::string& path) {
     const Checkpoint checkpoint = read_checkpoint(path);  // checks every file
     const Json state = Json::parse(read_checkpoint_state_text(path));
     Json model = describe_safetensors((fs::path(path) / "model.safetensors").string());
-    return {{"kind", "checkpoint"},
-            {"path", path},
-            {"step", checkpoint.state.step},
-            {"total_steps", checkpoint.state.total_steps},
-            {"version", checkpoint.state.version},
-            {"arithmetic", checkpoint.state.arithmetic},
-            {"data", state.at("data")},
-            {"elements", model.at("elements")},
-            {"tensors", model.at("tensors")},
-            {"config", state.at("config")}};
+    Json facts = {{"kind", "checkpoint"},
+                  {"path", path},
+                  {"step", checkpoint.state.step},
+                  {"total_steps", checkpoint.state.total_steps},
+                  {"version", checkpoint.state.version},
+                  {"arithmetic", checkpoint.state.arithmetic},
+                  {"data", state.at("data")}};
+    if (!checkpoint.state.device.empty()) facts["device"] = checkpoint.state.device;
+    facts["elements"] = model.at("elements");
+    facts["tensors"] = model.at("tensors");
+    facts["config"] = state.at("config");
+    return facts;
 }
 
 Json describe_run(const std::string& path) {
@@ -124,6 +126,8 @@ std::string as_text(const Json& facts) {
                     fmt::format("  {:<32} {} [{}]\n", t.at("name").get<std::string>(), t.at("dtype").get<std::string>(),
                                 fmt::join(t.at("shape").get<std::vector<int64_t>>(), ", "));
             }
+        } else if (key == "device") {
+            for (const Json& line : value) text += fmt::format("device: {}\n", line.get<std::string>());
         } else if (value.is_object()) {
             for (const auto& [inner, v] : value.items())
                 text += fmt::format("{}.{}: {}\n", key, inner, v.is_string() ? v.get<std::string>() : v.dump());

@@ -36,8 +36,11 @@ class CudaBackend final : public Backend {
     }
 
     std::unique_ptr<Buffer> allocate(std::size_t bytes) override { return context_.allocate(bytes); }
+    std::vector<std::string> details() const override { return vendor_algorithms(context_); }
     std::unique_ptr<Buffer> allocate_host(std::size_t bytes) override { return context_.allocate_host(bytes); }
     bool host_sees_device() const override { return false; }
+    // What cudaMalloc gives, and the most that the libraries' choice of an algorithm knows of.
+    std::size_t alignment() const override { return 256; }
     void upload(Stream& stream, const void* host, void* device, std::size_t bytes) override {
         copies_.upload(cuda_stream(stream), host, device, bytes);
     }

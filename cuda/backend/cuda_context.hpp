@@ -102,6 +102,7 @@ class CudaContext {
   private:
     CudaOptions options_;
     cudaDeviceProp properties_{};
+    const std::shared_ptr<Vendor>& vendor() const { return vendor_; }
     std::unique_ptr<CudaStream> main_, communication_;
     std::vector<std::unique_ptr<CudaStream>> shards_;
     std::shared_ptr<StreamScratch> scratch_;
@@ -118,7 +119,7 @@ std::unique_ptr<Conv> make_vendor_conv(CudaContext& context, const ConvShape& sh
 /// and the variables of options().environment.
 std::string vendor_fingerprint(const CudaContext& context);
 /// The cuDNN algorithms chosen so far, a line for each convolution and number of rows; for logs and checkpoints.
-std::vector<std::string> vendor_algorithms(CudaContext& context);
+std::vector<std::string> vendor_algorithms(const CudaContext& context);
 
 /// The whole backend.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options);

@@ -127,7 +127,7 @@ std::string vendor_fingerprint(const CudaContext& context) {
     return text;
 }
 
-std::vector<std::string> vendor_algorithms(CudaContext& context) {
+std::vector<std::string> vendor_algorithms(const CudaContext& context) {
     return context.vendor() ? context.vendor()->algorithms() : std::vector<std::string>{};
 }
 

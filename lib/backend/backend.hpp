@@ -144,8 +144,13 @@ class Backend {
     virtual std::string name() const = 0;  // "cpu avx512, 2 threads"
     /// What the bits of a run depend on beside its config and data: "arithmetic 1", or a vendor's device and libraries.
     virtual std::string fingerprint() const = 0;
+    /// What it has chosen so far that explains its bits and speed (a vendor's algorithms), a line each; for the files of
+    /// a run. Nothing reads them again.
+    virtual std::vector<std::string> details() const { return {}; }
 
     virtual std::unique_ptr<Buffer> allocate(std::size_t bytes) = 0;
+    /// Border on which arrays that share a buffer had best begin, in bytes.
+    virtual std::size_t alignment() const { return 64; }
     /// Host memory for copies to and from the device: pinned where that matters, zeroed.
     virtual std::unique_ptr<Buffer> allocate_host(std::size_t bytes) = 0;
     /// Whether device memory is the host's own, to be read and written there: then nothing needs to be copied.

@@ -3,11 +3,6 @@
 #include <utility>
 
 namespace lockstep {
-namespace {
-
-constexpr int64_t kLeafAlignment = 16;  // floats: each layer's part of a leaf starts on a 64-byte border
-
-}  // namespace
 
 Graph::Graph(Model model_, Backend& backend_)
     : backend(backend_),
@@ -15,9 +10,10 @@ Graph::Graph(Model model_, Backend& backend_)
       training_memory(plan_memory(model.layers, model.prefix, true)),
       evaluation_memory(plan_memory(model.layers, model.prefix, false)) {
     for (const LayerSpec& layer : model.layers) layers.push_back(make_layer(layer, backend));
+    const auto border = static_cast<int64_t>(backend.alignment() / sizeof(float));  // of each layer's part of a leaf
     for (std::size_t i = 0; i < model.prefix; ++i) {
         leaf_offsets.push_back(leaf_elements);
-        leaf_elements += (layers[i]->leaf_elements() + kLeafAlignment - 1) / kLeafAlignment * kLeafAlignment;
+        leaf_elements += (layers[i]->leaf_elements() + border - 1) / border * border;
     }
 }
 

@@ -10,18 +10,20 @@ namespace {
 constexpr int kEvaluationRows = 16;             // of the prefix at a time
 constexpr int64_t kPrefixWeights = 256 * 1024;  // bytes that may be read again for every piece
 
-/// Hands out places in the arena, each on a 64-byte border.
+/// Hands out places in the arena, each on a border that the device likes.
 class Layout {
   public:
+    explicit Layout(std::size_t alignment) : alignment_(static_cast<int64_t>(alignment)) {}
     int64_t take(int64_t bytes) {
         const int64_t offset = end_;
         end_ += padded(bytes);
         return offset;
     }
-    static int64_t padded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+    int64_t padded(int64_t bytes) const { return (bytes + alignment_ - 1) / alignment_ * alignment_; }
     int64_t end() const { return end_; }
 
   private:
+    int64_t alignment_;
     int64_t end_ = 0;
 };
 
@@ -43,19 +45,19 @@ void lay_out(StepPlan& plan, const Graph& graph) {
     const Model& model = graph.model;
     const MemoryPlan& memory = graph.memory(plan.training);
     const int64_t rows = plan.fold.rows;
-    Layout layout;
+    Layout layout(graph.backend.alignment());
     for (const int64_t elements : memory.kept_elements) plan.kept.push_back(layout.take(rows * elements * kFloat));
     for (std::size_t i = 0; i < model.prefix; ++i) plan.taps.push_back(layout.take(rows * model.layers[i].tap_bytes()));
     int block_rows = 0;
     for (const Block& block : plan.blocks) block_rows = std::max(block_rows, block.rows);
     plan.piece_rows = rows_of_piece(graph, block_rows);
-    plan.transient_bytes = Layout::padded(block_rows * memory.transient_elements * kFloat);
+    plan.transient_bytes = layout.padded(block_rows * memory.transient_elements * kFloat);
     plan.transient = layout.take(static_cast<int64_t>(plan.ranges.size()) * 2 * plan.transient_bytes);
     if (plan.training) {
-        plan.suffix_gradient_bytes = Layout::padded(rows * memory.suffix_gradient_elements * kFloat);
+        plan.suffix_gradient_bytes = layout.padded(rows * memory.suffix_gradient_elements * kFloat);
         plan.suffix_gradients = layout.take(2 * plan.suffix_gradient_bytes);
         plan.losses = layout.take(rows * kFloat);
-        plan.leaf_bytes = Layout::padded(graph.leaf_elements * kFloat);
+        plan.leaf_bytes = layout.padded(graph.leaf_elements * kFloat);
         plan.leaf_slots = layout.take(plan.leaves.slots * plan.leaf_bytes);
     }
     plan.bytes = layout.end();

@@ -59,6 +59,7 @@ std::string state_text(const Checkpoint& checkpoint) {
                                {"good_steps", s.loss_scale->good_steps},
                                {"skipped", s.loss_scale->skipped}};
     }
+    if (!s.device.empty()) state["device"] = s.device;
     state["check"] = check_of(state);
     return state.dump(2) + "\n";
 }
@@ -183,6 +184,7 @@ Checkpoint read_checkpoint(const std::string& path) {
             const json& scale = state.at("loss_scale");
             s.loss_scale = {scale.at("scale"), scale.at("good_steps"), scale.at("skipped")};
         }
+        if (state.contains("device")) s.device = state.at("device").get<std::vector<std::string>>();
         checkpoint.model = read_checked((fs::path(path) / kModelFile).string(), state.at("files").at(kModelFile));
         checkpoint.optimizer =
             read_checked((fs::path(path) / kOptimizerFile).string(), state.at("files").at(kOptimizerFile));

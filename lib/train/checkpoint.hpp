@@ -28,6 +28,7 @@ struct CheckpointState {
     int64_t metrics_bytes = 0;
     std::vector<MetricsLine> metrics_lines;
     std::optional<LossScaleState> loss_scale;  // with fp16
+    std::vector<std::string> device;           // Backend::details of the first rank
 };
 
 struct Checkpoint {

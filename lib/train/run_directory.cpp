@@ -89,6 +89,7 @@ std::string run_json(const RunFacts& facts) {
                                   {"hosts", facts.hosts}, {"devices", facts.devices}, {"arithmetic", facts.arithmetic},
                                   {"start", facts.start}};
     if (!facts.end.empty()) run["end"] = facts.end;
+    if (!facts.device.empty()) run["device"] = facts.device;
     return run.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

@@ -47,8 +47,9 @@ struct RunFacts {
     std::vector<std::string> hosts;  // of each rank
     std::vector<std::string> devices;
     std::string arithmetic;
-    std::string start;  // ISO 8601, UTC
-    std::string end;    // empty while it runs
+    std::string start;                // ISO 8601, UTC
+    std::string end;                  // empty while it runs
+    std::vector<std::string> device;  // Backend::details of the first rank, known at the end
 };
 std::string run_json(const RunFacts& facts);
 

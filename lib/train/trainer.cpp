@@ -117,7 +117,7 @@ class Run {
         log_verbose(
             fmt::format("rank {} of {} on {}: {}", comm_.rank(), comm_.size(), host_name(), engine_.backend().name()));
         if (!first()) return;
-        run_ = {options_.argv, facts_.version, comm_.size(), hosts, devices, facts_.arithmetic, utc_now(), ""};
+        run_ = {options_.argv, facts_.version, comm_.size(), hosts, devices, facts_.arithmetic, utc_now(), "", {}};
         if (on_disk()) comm_.work_aside([&] { open_files(start, loaded); });
         metrics_.begin_step();
         const bool complete = start.step == plan_.total_steps;
@@ -272,7 +272,8 @@ class Run {
                                 config_,
                                 metrics_.bytes_before_step(),
                                 metrics_.step_lines(),
-                                engine_.loss_scale()};
+                                engine_.loss_scale(),
+                                engine_.backend().details()};
             const std::vector<float> weights = engine_.host_weights();
             comm_.work_aside([&] {
                 checkpoint.model = model_file(parameters, weights.data(), config_.model.name, arithmetic());
@@ -311,6 +312,7 @@ class Run {
         if (!on_disk()) return;
         run_.end = utc_now();
         comm_.work_aside([&] { write_file_atomic(directory_->file("run.json"), run_json(run_)); });
+        run_.device = engine_.backend().details();
     }
 
     Communicator& comm_;

@@ -19,6 +19,7 @@ class SeparateMemoryBackend final : public Backend {
     struct Traits {
         int streams = 2;             // that for_each_range deals to
         bool ignores_order = false;  // broken on purpose: streams do not wait for each other
+        std::vector<std::string> details = {};
     };
     explicit SeparateMemoryBackend(std::unique_ptr<Backend> inner)
         : SeparateMemoryBackend(std::move(inner), Traits()) {}
@@ -34,6 +35,8 @@ class SeparateMemoryBackend final : public Backend {
 
     std::string name() const override { return "separate " + inner_->name(); }
     std::string fingerprint() const override { return inner_->fingerprint(); }
+    std::vector<std::string> details() const override { return traits_.details; }
+    std::size_t alignment() const override { return 256; }  // a GPU's
     std::unique_ptr<Buffer> allocate(std::size_t bytes) override {
         return std::make_unique<DeviceBuffer>(*this, bytes);
     }

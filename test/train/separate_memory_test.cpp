@@ -8,6 +8,7 @@
 #include "core/log.hpp"
 #include "io/files.hpp"
 #include "io/temp_folder.hpp"
+#include "train/checkpoint.hpp"
 #include "train/device.hpp"
 #include "train/evaluator.hpp"
 #include "train/model_file.hpp"
@@ -19,8 +20,11 @@ using namespace lockstep::test;
 
 namespace {
 
-DeviceChoice separate(Communicator& comm, const SeparateMemoryBackend::Traits& traits = {}) {
+constexpr const char* kDetail = "conv1 for 6 rows: the algorithm of this test";
+
+DeviceChoice separate(Communicator& comm, SeparateMemoryBackend::Traits traits = {}) {
     DeviceChoice choice;
+    traits.details = {kDetail};
     auto backend = std::make_unique<SeparateMemoryBackend>(make_cpu_backend({Isa::kAuto, 1}), traits);
     choice.exchange = std::make_unique<SeparateMemoryCommunicator>(comm, *backend);
     choice.backend = std::move(backend);
@@ -178,6 +182,21 @@ TEST_CASE("separate memory: a run stops and goes on across devices") {
         });
         CHECK(found.sha256 == expected.sha256);
     }
+}
+
+TEST_CASE("separate memory: what the device chose stands in run.json and in checkpoints, the CPU's have none") {
+    const TempFolder folder;
+    Config config = config_of(job_of("mlp")).config;
+    config.checkpoint.every_steps = 3;
+    train_files(config, 2, 2, folder / "device");
+    train_files(config, 2, 0, folder / "cpu");
+    const auto stored = [&](const std::string& run) {
+        return read_checkpoint(folder / (run + "/checkpoints/step-00000003")).state.device;
+    };
+    CHECK(stored("device") == std::vector<std::string>{kDetail});
+    CHECK(stored("cpu").empty());
+    CHECK_THAT(text_of(read_file(folder / "device/run.json")), Catch::Contains(kDetail));
+    CHECK_THAT(text_of(read_file(folder / "cpu/run.json")), !Catch::Contains(R"("device":)"));
 }
 
 TEST_CASE("separate memory: a planted fault is found, with the words that the CPU has for it") {
