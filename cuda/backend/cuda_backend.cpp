@@ -78,6 +78,9 @@ class CudaBackend final : public Backend {
     }
     void gather_columns(Stream& stream, int64_t rows, int width, const int32_t* columns, const float* from,
                         float* to) override {
+    void scale(Stream& stream, int64_t n, float factor, float* x) override {
+        launch_scale(n, factor, x, cuda_stream(stream));
+    }
         launch_gather_columns(rows, width, columns, from, to, cuda_stream(stream));
     }
     void dropout(Stream& stream, const DropoutKey& key, int rows, int64_t elements, const int64_t* positions,

@@ -38,6 +38,16 @@ __global__ void k_add(int64_t n, const float* left, const float* right, float* d
     });
 }
 
+template <int kWidth>
+__global__ void k_scale(int64_t n, float factor, float* x) {
+    for_each_pack<kWidth>(n, [=](auto width, int64_t i) {
+        constexpr int w = decltype(width)::value;
+        Pack<w> product = load<w>(x + i);
+        for (float& v : product.v) v = factor * v;
+        store<w>(x + i, product);
+    });
+}
+
 __global__ void k_gather_columns(int64_t rows, int64_t width, const int32_t* __restrict__ columns,
                                  const float* __restrict__ from, float* __restrict__ to) {
     for_each_item(rows, width, [=](int64_t r, int64_t j) { to[r * width + j] = from[r * width + columns[j]]; });
@@ -64,6 +74,13 @@ void launch_add(int64_t n, const float* left, const float* right, float* dst, cu
     const bool four = all_aligned(left, right, dst);
     launch(four ? k_add<4> : k_add<1>, blocks_for(four ? n / 4 : n), kThreadsOfBlock, 0, stream, n, in(left, n),
            in(right, n), out(dst, n));
+}
+
+void launch_scale(int64_t n, float factor, float* x, cudaStream_t stream) {
+    if (n == 0) return;
+    const bool four = all_aligned(x);
+    launch(four ? k_scale<4> : k_scale<1>, blocks_for(four ? n / 4 : n), kThreadsOfBlock, 0, stream, n, factor,
+           inout(x, n));
 }
 
 void launch_gather_columns(int64_t rows, int width, const int32_t* columns, const float* from, float* to,

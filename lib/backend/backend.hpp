@@ -193,6 +193,7 @@ class Backend {
     virtual void relu(Stream&, int64_t n, const float* x, float* y) = 0;
     virtual void relu_backward(Stream&, int64_t n, const float* y, float* dy) = 0;  // dy = y > 0 ? dy : +0, in place
     virtual void add(Stream&, int64_t n, const float* left, const float* right, float* dst) = 0;
+    virtual void scale(Stream&, int64_t n, float factor, float* x) = 0;  // x = factor * x, in place
     /// to[r][j] = from[r][columns[j]] for `rows` rows of `width` elements; `columns` lies on the device.
     virtual void gather_columns(Stream&, int64_t rows, int width, const int32_t* columns, const float* from,
                                 float* to) = 0;

@@ -31,10 +31,9 @@ void StepRun::loss() {
     float* const losses = floats(plan_.losses);
     backend_.softmax_cross_entropy(backend_.main(), input_.rows, graph_.classes(), logits(), input_.labels, losses,
                                    suffix_gradient(0));
-    // Times a power of two: doubled as often, which is exact and needs no operation of its own.
-    const int64_t logit_count = int64_t{input_.rows} * graph_.classes();
-    for (float scale = input_.loss_scale; scale > 1; scale /= 2) {
-        backend_.add(backend_.main(), logit_count, suffix_gradient(0), suffix_gradient(0), suffix_gradient(0));
+    if (input_.loss_scale != 1) {  // a power of two: exact
+        const int64_t logit_count = int64_t{input_.rows} * graph_.classes();
+        backend_.scale(backend_.main(), logit_count, input_.loss_scale, suffix_gradient(0));
     }
     backend_.fold_rows(backend_.main(), plan_.fold, 1, losses, plan_.loss_sums);
 }

@@ -87,16 +87,18 @@ Roots fold_on(const NamedBackend& on, const FoldCase& c) {
 
 }  // namespace
 
-TEST_CASE("relu, its backward and add give the reference's bytes on every target and thread count") {
+TEST_CASE("relu, its backward, add and scale give the reference's bytes on every target and thread count") {
     Random random;
     INFO("seed " << random.seed());
     const auto backends = every_backend();
     for (const int64_t n : sizes_with_tails(random)) {
         const Floats x = with_specials(random, n), other = with_specials(random, n), dy = with_specials(random, n);
-        Floats relu(n), sum(n), back = dy;
+        Floats relu(n), sum(n), back = dy, scaled = other;
+        const float factor = random.in(0, 1) == 0 ? 1024.0F : 1.1F;  // a loss scale; one that rounds
         reference::relu(n, x.data(), relu.data());
         reference::relu_backward(n, relu.data(), back.data());
         reference::add(n, dy.data(), relu.data(), sum.data());
+        reference::scale(n, factor, scaled.data());
         for (const NamedBackend& on : backends) {
             INFO(on.name << ", n " << n);
             const OnDevice from(on, x), left(on, dy);
@@ -106,6 +108,9 @@ TEST_CASE("relu, its backward and add give the reference's bytes on every target
             REQUIRE(same_bytes(y.fetch(), relu));
             on->relu_backward(on.main(), n, y.data(), d.data());
             REQUIRE(same_bytes(d.fetch(), back));
+            OnDevice product(on, other);
+            on->scale(on.main(), n, factor, product.data());
+            REQUIRE(same_bytes(product.fetch(), scaled));
             on->add(on.main(), n, left.data(), y.data(), s.data());
             const Floats got = s.fetch();
             REQUIRE(got.intact());

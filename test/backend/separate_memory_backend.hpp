@@ -101,6 +101,9 @@ class SeparateMemoryBackend final : public Backend {
     void add(Stream& s, int64_t n, const float* left, const float* right, float* dst) override {
         queue(s, [=, this] { inner_->add(inner_->main(), n, real(left), real(right), real(dst)); });
     }
+    void scale(Stream& s, int64_t n, float factor, float* x) override {
+        queue(s, [=, this] { inner_->scale(inner_->main(), n, factor, real(x)); });
+    }
     void gather_columns(Stream& s, int64_t rows, int width, const int32_t* columns, const float* from,
                         float* to) override {
         queue(s,

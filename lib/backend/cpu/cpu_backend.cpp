@@ -93,6 +93,10 @@ class CpuBackend : public Backend {
             elementwise_.add(end - begin, left + begin, right + begin, dst + begin);
         });
     }
+    void scale(Stream& stream, int64_t n, float factor, float* x) override {
+        for_elements(stream, n,
+                     [&](int64_t begin, int64_t end) { elementwise_.scale(end - begin, factor, x + begin); });
+    }
     void gather_columns(Stream& stream, int64_t rows, int width, const int32_t* columns, const float* from,
                         float* to) override;
     void dropout(Stream& stream, const DropoutKey& key, int rows, int64_t elements, const int64_t* positions,

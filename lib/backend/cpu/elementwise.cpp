@@ -1,4 +1,5 @@
-// relu, add, the finite check and sums over a shard's rows: a few operations an element, so memory sets their speed.
+// relu, add, scale, the finite check and sums over a shard's rows: a few operations an element, so memory sets their
+// speed.
 #include <algorithm>
 #include <array>
 
@@ -36,6 +37,12 @@ void add(int64_t n, const float* left, const float* right, float* dst) {
     for_each_vector(n, [&](int64_t i, int64_t lanes) LOCKSTEP_LAMBDA {
         store(hn::Add(load(left + i, lanes), load(right + i, lanes)), dst + i, lanes);
     });
+}
+
+void scale(int64_t n, float factor, float* x) {
+    const FloatVec factors = hn::Set(FloatTag(), factor);
+    for_each_vector(n, [&](int64_t i, int64_t lanes)
+                           LOCKSTEP_LAMBDA { store(hn::Mul(factors, load(x + i, lanes)), x + i, lanes); });
 }
 
 /// The largest magnitude, compared as an integer: infinities and NaNs have all exponent bits set, so they are largest.
@@ -102,7 +109,7 @@ void fold_rows(const FoldProgram& fold, int columns, int begin, int end, const f
 
 }  // namespace
 
-constexpr ElementwiseKernels kElementwise = {relu, relu_backward, add, all_finite, fold_rows};
+constexpr ElementwiseKernels kElementwise = {relu, relu_backward, add, scale, all_finite, fold_rows};
 
 }  // namespace lockstep::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -112,8 +119,8 @@ HWY_AFTER_NAMESPACE();
 namespace lockstep {
 namespace {
 
-constexpr ElementwiseKernels kScalarElementwise = {reference::relu, reference::relu_backward, reference::add,
-                                                   reference::all_finite, reference::fold_rows};
+constexpr ElementwiseKernels kScalarElementwise = {reference::relu,  reference::relu_backward, reference::add,
+                                                   reference::scale, reference::all_finite,    reference::fold_rows};
 
 }  // namespace
 

@@ -19,6 +19,7 @@ struct ElementwiseKernels {
     void (*relu)(int64_t n, const float* x, float* y);
     void (*relu_backward)(int64_t n, const float* y, float* dy);
     void (*add)(int64_t n, const float* left, const float* right, float* dst);
+    void (*scale)(int64_t n, float factor, float* x);
     bool (*all_finite)(int64_t n, const float* x);
     /// Columns [begin, end) of x [rows][columns].
     void (*fold_rows)(const FoldProgram& fold, int columns, int begin, int end, const float* x,

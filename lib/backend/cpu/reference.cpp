@@ -84,6 +84,10 @@ void add(int64_t n, const float* left, const float* right, float* dst) {
     for (int64_t i = 0; i < n; ++i) dst[i] = left[i] + right[i];
 }
 
+void scale(int64_t n, float factor, float* x) {
+    for (int64_t i = 0; i < n; ++i) x[i] = factor * x[i];
+}
+
 bool all_finite(int64_t n, const float* x) {
     for (int64_t i = 0; i < n; ++i) {
         if (!std::isfinite(x[i])) return false;

@@ -20,6 +20,8 @@ void relu(int64_t n, const float* x, float* y);
 void relu_backward(int64_t n, const float* y, float* dy);
 /// dst = left + right.
 void add(int64_t n, const float* left, const float* right, float* dst);
+/// x = factor * x: one product.
+void scale(int64_t n, float factor, float* x);
 bool all_finite(int64_t n, const float* x);
 /// Per column: plain adds from +0 over a shard's rows, then the fold program's additions.
 void fold_rows(const FoldProgram& fold, int columns, int begin, int end, const float* x, std::span<float* const> out);
