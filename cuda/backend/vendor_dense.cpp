@@ -42,7 +42,7 @@ class VendorDense final : public Dense {
             float* const to = y + int64_t{leaf.begin} * out_;
             const void* const from =
                 on.operand(VendorArea::kFirst, format_, int64_t{rows} * in_, x + int64_t{leaf.begin} * in_);
-            float* const product = aligned_result(on, to, rows * out_);
+            float* const product = aligned_result(on, to, int64_t{rows} * out_);
             multiply(on, {CUBLAS_OP_T, CUBLAS_OP_N, out_, rows, in_, in_, in_}, weights, from, product);
             finish_product(NumberFormat::kFp32, rows, out_, product, bias, relu_, to, on.get());
         }

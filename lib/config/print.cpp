@@ -69,10 +69,11 @@ std::vector<KeyDifference> config_differences(const Config& left, const Config& 
     for (const Key& key : config_keys()) {
         const Value a = key.field.get(left), b = key.field.get(right);
         if (a == b) continue;
-        // MPI's all-reduce may add in another order when the message has another size.
-        const bool message_size = key.name == "reduce.bucket_kib" || key.name == "reduce.small_kib";
+        // The transport's all-reduce may add in another order when the message has another size, or it is another one.
+        const bool of_transport =
+            key.name == "reduce.bucket_kib" || key.name == "reduce.small_kib" || key.name == "device.transport";
         differences.push_back({std::string(key.name), toml_text(a), toml_text(b),
-                               native && message_size ? KeyEffect::kBits : key.effect});
+                               native && of_transport ? KeyEffect::kBits : key.effect});
     }
     return differences;
 }

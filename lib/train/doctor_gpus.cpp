@@ -76,7 +76,7 @@ void tell_choice(const ClusterFacts& facts, const std::vector<RankDevice>& devic
     for (int rank = 0; rank < static_cast<int>(devices.size()); ++rank) {
         const RankDevice& device = devices[static_cast<std::size_t>(rank)];
         const RankFacts& of = facts.ranks[static_cast<std::size_t>(rank)];
-        choice = choose_gpu(devices, rank, of.gpu.transport);
+        choice = choose_gpu(devices, rank, facts.ranks.front().gpu.transport);  // as training: rank 0's holds
         if (choice.device < 0) continue;
         on_gpu.push_back(rank);
         const std::string& pci = device.visible[static_cast<std::size_t>(choice.device)];

@@ -102,7 +102,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("with native in either config the message sizes can change bits") {
+TEST_CASE("with native in either config the message sizes and their transport can change bits") {
     Config left, right;
     right.reduce.bucket_kib = 1;
     CHECK(config_differences(left, right).at(0).effect == KeyEffect::kShared);
@@ -113,6 +113,9 @@ TEST_CASE("with native in either config the message sizes can change bits") {
     CHECK(differences[1].effect == KeyEffect::kBits);
     CHECK(differences[1].left == "4096");
     CHECK(differences[1].right == "1");
+    right = left;
+    right.device.transport = "staged";
+    CHECK(config_differences(left, right).at(0).effect == KeyEffect::kBits);
 }
 
 TEST_CASE("a difference of epochs and steps shows the unset side") {
