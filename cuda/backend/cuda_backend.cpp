@@ -34,13 +34,13 @@ class CudaBackend final : public Backend {
     std::string fingerprint() const override {
         return context_.options().vendor ? vendor_fingerprint(context_) : kNumericFingerprint;
     }
+    std::vector<std::string> details() const override { return vendor_algorithms(context_); }
 
     std::unique_ptr<Buffer> allocate(std::size_t bytes) override { return context_.allocate(bytes); }
-    std::vector<std::string> details() const override { return vendor_algorithms(context_); }
-    std::unique_ptr<Buffer> allocate_host(std::size_t bytes) override { return context_.allocate_host(bytes); }
-    bool host_sees_device() const override { return false; }
     // What cudaMalloc gives, and the most that the libraries' choice of an algorithm knows of.
     std::size_t alignment() const override { return 256; }
+    std::unique_ptr<Buffer> allocate_host(std::size_t bytes) override { return context_.allocate_host(bytes); }
+    bool host_sees_device() const override { return false; }
     void upload(Stream& stream, const void* host, void* device, std::size_t bytes) override {
         copies_.upload(cuda_stream(stream), host, device, bytes);
     }
@@ -76,11 +76,11 @@ class CudaBackend final : public Backend {
     void add(Stream& stream, int64_t n, const float* left, const float* right, float* dst) override {
         launch_add(n, left, right, dst, cuda_stream(stream));
     }
-    void gather_columns(Stream& stream, int64_t rows, int width, const int32_t* columns, const float* from,
-                        float* to) override {
     void scale(Stream& stream, int64_t n, float factor, float* x) override {
         launch_scale(n, factor, x, cuda_stream(stream));
     }
+    void gather_columns(Stream& stream, int64_t rows, int width, const int32_t* columns, const float* from,
+                        float* to) override {
         launch_gather_columns(rows, width, columns, from, to, cuda_stream(stream));
     }
     void dropout(Stream& stream, const DropoutKey& key, int rows, int64_t elements, const int64_t* positions,

@@ -98,11 +98,11 @@ class CudaContext {
     std::shared_ptr<StreamScratch>& scratch() { return scratch_; }
     /// Empty until the first operation of vendor arithmetic makes it.
     std::shared_ptr<Vendor>& vendor() { return vendor_; }
+    const std::shared_ptr<Vendor>& vendor() const { return vendor_; }
 
   private:
     CudaOptions options_;
     cudaDeviceProp properties_{};
-    const std::shared_ptr<Vendor>& vendor() const { return vendor_; }
     std::unique_ptr<CudaStream> main_, communication_;
     std::vector<std::unique_ptr<CudaStream>> shards_;
     std::shared_ptr<StreamScratch> scratch_;

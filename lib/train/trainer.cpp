@@ -311,8 +311,8 @@ class Run {
         if (trace_) result_.trace = trace_->text();
         if (!on_disk()) return;
         run_.end = utc_now();
-        comm_.work_aside([&] { write_file_atomic(directory_->file("run.json"), run_json(run_)); });
         run_.device = engine_.backend().details();
+        comm_.work_aside([&] { write_file_atomic(directory_->file("run.json"), run_json(run_)); });
     }
 
     Communicator& comm_;
