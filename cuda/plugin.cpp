@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "cuda/backend/cuda_context.hpp"
+#include "cuda/backend/step_graphs.hpp"
 #include "cuda/comm/staged_communicator.hpp"
 #include "cuda/devices.hpp"
 #include "plugin_interface.hpp"
@@ -36,6 +37,8 @@ class Plugin final : public CudaPlugin {
         cuda.environment = options.environment;
         return make_cuda_backend(cuda);
     }
+
+    std::unique_ptr<StepGraphs> make_graphs(Backend& backend) override { return make_cuda_step_graphs(backend); }
 
     std::unique_ptr<Communicator> make_staged(Communicator& host, Backend& backend) override {
         return make_staged_communicator(host, backend.communication());

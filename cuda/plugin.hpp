@@ -13,6 +13,8 @@
 
 namespace lockstep {
 
+class StepGraphs;  // lib/backend/step_graphs.hpp; beside this file "backend/step_graphs.hpp" is CUDA's own
+
 /// A GPU that this process sees.
 struct GpuFacts {
     std::string name;  // "NVIDIA H100 80GB HBM3"
@@ -53,6 +55,8 @@ class CudaPlugin {
 
     /// Makes the device the calling thread's: a rank works on one thread.
     virtual std::unique_ptr<Backend> make_backend(const GpuOptions& options) = 0;
+    /// Graphs of that backend's work; it must outlive them.
+    virtual std::unique_ptr<StepGraphs> make_graphs(Backend& backend) = 0;
     /// What carries device memory of that backend between the ranks of `host`: through host memory, or by NCCL
     /// (collective over `host`, each rank on a GPU of its own). Both arguments must outlive it.
     virtual std::unique_ptr<Communicator> make_staged(Communicator& host, Backend& backend) = 0;

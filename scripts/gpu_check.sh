@@ -136,6 +136,7 @@ repeats() {
 settings() {
   case $1 in
     defined) ;;
+    graphs) echo "device.graphs=true" ;;
     vendor) echo "device.arithmetic=vendor" ;;
     *) echo "device.arithmetic=vendor device.precision=$1" ;;
   esac
@@ -144,6 +145,7 @@ streams() {
   local n
   for n in 1 2 4 8; do equal "$(sum_of "$1 $2")" 1 "$scratch/$2.toml" $gpu $(settings "$1") device.streams=$n || return 1; done
 }
+as_graphs() { equal "$(sum_of "$1 $2")" 1 "$scratch/$2.toml" $gpu $(settings "$1") device.graphs=true; }
 # Beside a second process that keeps the GPU busy, so that kernels of both alternate.
 beside_another() {
   local other code=0
@@ -237,6 +239,7 @@ for kind in $kinds; do
   for each in $networks; do
     check "$kind $each twice" repeats $kind $each
     check "$kind $each, 1 2 4 8 streams" streams $kind $each
+    check "$kind $each, steps as graphs" as_graphs $kind $each
     check "$kind $each, $world_sizes ranks, staged" staged $kind $each
     check "$kind $each, NCCL" over_nccl $kind $each
   done
@@ -247,7 +250,7 @@ check "native sums" native
 check "a rank killed" killed
 if [ -z "$emulation" ]; then
   for each in $networks; do
-    for kind in defined vendor tf32 bf16; do check "speed $each $kind" speed $kind $each; done
+    for kind in defined graphs vendor tf32 bf16; do check "speed $each $kind" speed $kind $each; done
     for kind in fp32 tf32 bf16; do check "speed $each PyTorch $kind" torch_speed $kind $each; done
   done
 fi

@@ -14,6 +14,7 @@
 #include "cuda/backend/gradient_checks.hpp"
 #include "cuda/backend/host_copies.hpp"
 #include "cuda/backend/nvtx_range.hpp"
+#include "cuda/backend/step_graphs.hpp"
 #include "cuda/kernels/dropout.h"
 #include "cuda/kernels/elementwise.h"
 #include "cuda/kernels/softmax.h"
@@ -29,6 +30,7 @@ class CudaBackend final : public Backend {
         for (int i = 0; i < context_.streams(); ++i) ended_.push_back(std::make_unique<CudaEvent>());
     }
     ~CudaBackend() override { cudaDeviceSynchronize(); }  // nothing queued may outlive the memory it works on
+    CudaContext& context() { return context_; }
 
     std::string name() const override;
     std::string fingerprint() const override {
@@ -191,6 +193,10 @@ void CudaBackend::fold_rows(Stream& stream, const FoldProgram& fold, int columns
 
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
     return std::make_unique<CudaBackend>(options);
+}
+
+std::unique_ptr<CudaStepGraphs> make_cuda_step_graphs(Backend& backend) {
+    return std::make_unique<CudaStepGraphs>(static_cast<CudaBackend&>(backend).context());
 }
 
 }  // namespace lockstep

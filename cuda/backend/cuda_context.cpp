@@ -2,6 +2,7 @@
 #include "cuda/backend/cuda_context.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "backend/out_of_memory.hpp"
 #include "core/error.hpp"
@@ -17,14 +18,23 @@ constexpr int kChosenStreams = 4;
 
 class DeviceBuffer final : public Buffer {
   public:
-    DeviceBuffer(std::byte* data, std::size_t bytes) : data_(data), bytes_(bytes) {}
-    ~DeviceBuffer() override { cudaFree(data_); }
+    DeviceBuffer(std::byte* data, std::size_t bytes, std::shared_ptr<std::atomic<uint64_t>> changes)
+        : data_(data), bytes_(bytes), changes_(std::move(changes)) {
+        ++*changes_;
+    }
+    ~DeviceBuffer() override {
+        ++*changes_;
+        cudaFree(data_);
+    }
+    DeviceBuffer(const DeviceBuffer&) = delete;
+    DeviceBuffer& operator=(const DeviceBuffer&) = delete;
     std::byte* data() override { return data_; }
     std::size_t bytes() const override { return bytes_; }
 
   private:
     std::byte* data_;
     std::size_t bytes_;
+    std::shared_ptr<std::atomic<uint64_t>> changes_;  // of the context, which it may outlive
 };
 
 class PinnedBuffer final : public Buffer {
@@ -74,7 +84,7 @@ std::unique_ptr<Buffer> CudaContext::allocate(std::size_t bytes) {
             static_cast<std::int64_t>(total));
     }
     cuda_check(status, "cudaMalloc(&data, bytes)");
-    auto buffer = std::make_unique<DeviceBuffer>(static_cast<std::byte*>(data), bytes);
+    auto buffer = std::make_unique<DeviceBuffer>(static_cast<std::byte*>(data), bytes, memory_changes_);
     if (bytes > 0) {
         CUDA_CHECK(cudaMemsetAsync(data, 0, bytes, main_->get()));
         CUDA_CHECK(cudaStreamSynchronize(main_->get()));  // any stream may use it from now on

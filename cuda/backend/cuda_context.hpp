@@ -5,7 +5,9 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -91,6 +93,8 @@ class CudaContext {
 
     /// Zeroed device memory on a 256-byte border. Out of memory: kRuntime, with what was asked for and what is free.
     std::unique_ptr<Buffer> allocate(std::size_t bytes);
+    /// How often device memory was allocated or released: while it stays, so do all addresses.
+    uint64_t memory_changes() const { return *memory_changes_; }
     /// Zeroed pinned memory.
     std::unique_ptr<Buffer> allocate_host(std::size_t bytes);
 
@@ -103,6 +107,7 @@ class CudaContext {
   private:
     CudaOptions options_;
     cudaDeviceProp properties_{};
+    std::shared_ptr<std::atomic<uint64_t>> memory_changes_ = std::make_shared<std::atomic<uint64_t>>(0);
     std::unique_ptr<CudaStream> main_, communication_;
     std::vector<std::unique_ptr<CudaStream>> shards_;
     std::shared_ptr<StreamScratch> scratch_;

@@ -113,6 +113,7 @@ struct Config {
         std::string arithmetic = "defined";
         std::string precision = "fp32";
         int64_t streams = 0;
+        bool graphs = false;
         std::string transport = "auto";
         double timeout_s = 120;
     } device;

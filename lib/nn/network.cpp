@@ -1,6 +1,7 @@
 #include "nn/network.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "core/error.hpp"
@@ -27,6 +28,7 @@ struct Pattern {
     PassProgram program;                           // evaluation: one pass
     std::vector<std::shared_ptr<StepPlan>> plans;  // of each pass
     int64_t last_use = 0;
+    uint64_t number = 0;  // no other pattern of the network has or had it
 
     bool is_for(bool training_, int shards_, ShardRange range_, std::span<const int64_t> all_sizes) const {
         return training == training_ && shards == shards_ && range == range_ &&
@@ -37,8 +39,8 @@ struct Pattern {
 }  // namespace
 
 struct Network::State {
-    State(const ModelSpec& spec, Backend& backend, int64_t most_rows_)
-        : graph(build_model(spec), backend), most_rows(most_rows_) {}
+    State(const ModelSpec& spec, Backend& backend, int64_t most_rows_, StepGraphs* graphs_)
+        : graph(build_model(spec), backend), most_rows(most_rows_), graphs(graphs_) {}
 
     Pattern& pattern_for(bool training, int shards, ShardRange range, std::span<const int64_t> sizes);
     Pattern& make_room();
@@ -46,6 +48,9 @@ struct Network::State {
     std::shared_ptr<StepPlan> adopt(StepPlan plan);
     void run_pass(const Pattern& pattern, std::size_t number, const NetworkInput& input, const float* weights,
                   std::span<float* const> partial, FunctionRef<void(int64_t first)> ready);
+    std::span<const uint64_t> key_of(const Pattern& pattern, std::size_t number, const NetworkInput& rows,
+                                     const float* weights, std::span<float* const> partial);
+    void tell_final(FunctionRef<void(int64_t first)> ready) const;
     float* sum(int number, const PassProgram& program, std::span<float* const> partial) {
         return number < program.roots ? partial[static_cast<std::size_t>(number)]
                                       : sums[static_cast<std::size_t>(number - program.roots)]->floats();
@@ -58,7 +63,10 @@ struct Network::State {
 
     Graph graph;
     int64_t most_rows;
+    StepGraphs* graphs;
+    std::vector<uint64_t> key;  // of the graph asked for last
     std::vector<std::unique_ptr<Pattern>> patterns;
+    uint64_t patterns_made = 0;
     std::vector<std::shared_ptr<StepPlan>> plans;  // by their numbers; patterns whose passes are alike share them
     int64_t uses = 0;
     std::unique_ptr<Buffer> arena;              // one for all plans: as large as the largest needs
@@ -71,7 +79,7 @@ Pattern& Network::State::pattern_for(bool training, int shards, ShardRange range
         pattern->last_use = ++uses;
         return *pattern;
     }
-    Pattern made{training, shards, range, {}, {}, {}, ++uses};
+    Pattern made{training, shards, range, {}, {}, {}, ++uses, ++patterns_made};
     made.sizes.assign(sizes.begin() + range.begin, sizes.begin() + range.end);
     made.program = pass_program(shards, range, sizes, training ? most_rows : 0);
     Pattern& pattern = make_room();
@@ -147,30 +155,61 @@ void Network::State::run_pass(const Pattern& pattern, std::size_t number, const 
         }
     };
     const int64_t flat = graph.model.parameters.flat_elements();
-    auto gradients_final = [&, end = flat](int64_t first) mutable {
-        add(kLead + first, kLead + end);
-        end = first;
-        ready(first);
-    };
     NetworkInput rows = input;
     rows.rows = pass.rows;
     rows.pixels += pass.first_row * graph.model.layers.front().in.elements();
     rows.labels += pass.first_row;
     rows.positions += pass.first_row;
     StepRun run(graph, plan, arena->data(), rows, weights);
-    run.forward(number == 0);
-    run.loss();
-    add(kLeadLoss, kLeadLoss + 1);
-    ready(flat);
-    run.backward_suffix(gradients_final);
-    if (graph.leaf_elements > 0) {
-        run.backward_prefix();
-        gradients_final(0);
-    }
+    const auto work = [&](FunctionRef<void(int64_t first)> done) {
+        auto gradients_final = [&, end = flat](int64_t first) mutable {
+            add(kLead + first, kLead + end);
+            end = first;
+            done(first);
+        };
+        run.forward(number == 0);
+        run.loss();
+        add(kLeadLoss, kLeadLoss + 1);
+        done(flat);
+        run.backward_suffix(gradients_final);
+        if (graph.leaf_elements > 0) {
+            run.backward_prefix();
+            gradients_final(0);
+        }
+    };
+    if (graphs == nullptr) return work(ready);
+    const auto none = [](int64_t) {};
+    const auto all = [&] { work(none); };
+    graphs->run(key_of(pattern, number, rows, weights, partial), all);
+    tell_final(ready);
 }
 
-Network::Network(const ModelSpec& spec, Backend& backend, int64_t most_rows)
-    : state_(std::make_unique<State>(spec, backend, most_rows)) {}
+/// All that a pass's work depends on: its plan (by the pattern), where everything lies, and the numbers that go into
+/// operations as they are.
+std::span<const uint64_t> Network::State::key_of(const Pattern& pattern, std::size_t number, const NetworkInput& rows,
+                                                 const float* weights, std::span<float* const> partial) {
+    const auto address = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
+    const bool drops = std::any_of(graph.model.layers.begin(), graph.model.layers.end(),
+                                   [](const LayerSpec& layer) { return layer.kind == LayerKind::kDropout; });
+    key.assign({address(this), pattern.number, number, address(arena->data()), address(weights), address(rows.pixels),
+                address(rows.labels), address(rows.positions), std::bit_cast<uint32_t>(rows.loss_scale),
+                drops ? static_cast<uint64_t>(rows.epoch) : 0});
+    for (const float* root : partial) key.push_back(address(root));
+    for (const auto& own : sums) key.push_back(address(own->data()));
+    return key;
+}
+
+/// `ready` for everything, in the order of the work.
+void Network::State::tell_final(FunctionRef<void(int64_t first)> ready) const {
+    ready(graph.model.parameters.flat_elements());
+    for (std::size_t i = graph.layers.size(); i-- > graph.model.prefix;) {
+        if (graph.model.layers[i].has_weights()) ready(graph.model.layers[i].weight);
+    }
+    if (graph.leaf_elements > 0) ready(0);
+}
+
+Network::Network(const ModelSpec& spec, Backend& backend, int64_t most_rows, StepGraphs* graphs)
+    : state_(std::make_unique<State>(spec, backend, most_rows, graphs)) {}
 Network::~Network() = default;
 
 const ParameterTable& Network::parameters() const {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "backend/backend.hpp"
+#include "backend/step_graphs.hpp"
 #include "core/canonical_tree.hpp"
 #include "core/function_ref.hpp"
 #include "nn/model_spec.hpp"
@@ -39,7 +40,8 @@ class Network {
     /// Builds the graph. Throws kUsage for a model that the shapes do not allow (lenet on 2x2 …), naming the layer.
     /// A training step takes its rows in passes of whole shards with at most `most_rows` samples, or of one shard; 0:
     /// all at once. The passes change no bit.
-    Network(const ModelSpec& spec, Backend& backend, int64_t most_rows = 0);
+    /// With `graphs` the work of a pass is one of them: `ready` is then called for all of it when it is queued.
+    Network(const ModelSpec& spec, Backend& backend, int64_t most_rows = 0, StepGraphs* graphs = nullptr);
     ~Network();
 
     const ParameterTable& parameters() const;

@@ -130,7 +130,10 @@ DeviceChoice choose_device(Communicator& comm, const Config& config, bool warns)
         }
         comm.begin_work();
         const int device = gpus.devices[static_cast<std::size_t>(gpu.device)];
-        choice.backend = gpus.library->make_backend(options_for(config, *gpus.library, device));
+        const GpuOptions options = options_for(config, *gpus.library, device);
+        choice.backend = gpus.library->make_backend(options);
+        // A launch that waits for its kernel cannot be captured.
+        if (config.device.graphs && !options.debug_sync) choice.graphs = gpus.library->make_graphs(*choice.backend);
     });
     // Not agreed upon: NCCL is joined by all or none, and a rank that cannot ends the others' wait.
     if (gpu.device >= 0) {

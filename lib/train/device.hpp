@@ -6,6 +6,7 @@
 
 #include "backend/backend.hpp"
 #include "backend/cpu/cpu_backend.hpp"
+#include "backend/step_graphs.hpp"
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 
@@ -17,6 +18,8 @@ struct DeviceChoice {
     /// What carries sums between ranks where they lie on a device; null: the job's own communicator does. It ends
     /// before the backend whose memory it works on.
     std::unique_ptr<Communicator> exchange;
+    /// Of the backend, before which they end; null: none.
+    std::unique_ptr<StepGraphs> graphs;
 };
 
 /// device.isa.

@@ -33,9 +33,10 @@ struct StepOutcome {
 /// Everything of a step: loader → network → reducer → update. The same on every rank.
 class StepEngine {
   public:
-    /// `exchange` carries the sums, where `comm` cannot since they lie on a device; null: `comm` does.
+    /// `exchange` carries the sums, where `comm` cannot since they lie on a device; null: `comm` does. `graphs`: those
+    /// of the backend, or null.
     StepEngine(Communicator& comm, Backend& backend, const Config& config, const RunPlan& plan, const Dataset& data,
-               const TrainOptions& options, Communicator* exchange = nullptr);
+               const TrainOptions& options, Communicator* exchange = nullptr, StepGraphs* graphs = nullptr);
 
     /// Weights and state of a checkpoint, or the initial ones; then the loader begins after `start.step`.
     void restore(const StartingPoint& start);

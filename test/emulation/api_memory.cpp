@@ -54,6 +54,7 @@ bool direction_fits(cudaMemcpyKind kind, bool to_device, bool from_device) {
 cudaError_t allocate(MemorySpace& space, void** pointer, std::size_t bytes, const char* name) {
     return call(name, [&] {
         if (pointer == nullptr) return refuse(cudaErrorInvalidValue, fmt::format("{}: no place for the address", name));
+        refuse_in_capture(name);
         install_fault_handlers();
         *pointer = nullptr;
         if (bytes == 0) return cudaSuccess;
@@ -69,6 +70,7 @@ extern "C" {
 
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
     return call("cudaMalloc", [&] {
+        refuse_in_capture("cudaMalloc");
         const std::size_t used = device_memory().used(current_device()), limit = settings().memory;
         if (used > limit || bytes > limit - used) {
             if (pointer != nullptr) *pointer = nullptr;
@@ -82,6 +84,7 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
 cudaError_t cudaFree(void* pointer) {
     return call("cudaFree", [&] {
         if (pointer == nullptr) return cudaSuccess;
+        refuse_in_capture("cudaFree");
         Machine::get().synchronize_device(current_device());
         device_memory().release(pointer);
         return cudaSuccess;
@@ -104,6 +107,7 @@ cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) {
 cudaError_t cudaFreeHost(void* pointer) {
     return call("cudaFreeHost", [&] {
         if (pointer == nullptr) return cudaSuccess;
+        refuse_in_capture("cudaFreeHost");
         Machine::get().synchronize_device(current_device());
         pinned_memory().release(pointer);
         return cudaSuccess;

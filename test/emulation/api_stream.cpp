@@ -63,13 +63,17 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     return call("cudaStreamSynchronize", [&] {
+        refuse_in_capture("cudaStreamSynchronize");
         machine().synchronize(stream);
         return cudaSuccess;
     });
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-    return call("cudaStreamQuery", [&] { return machine().query(stream) ? cudaSuccess : cudaErrorNotReady; });
+    return call("cudaStreamQuery", [&] {
+        refuse_in_capture("cudaStreamQuery");
+        return machine().query(stream) ? cudaSuccess : cudaErrorNotReady;
+    });
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
@@ -117,11 +121,15 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-    return call("cudaEventQuery", [&] { return machine().query(event) ? cudaSuccess : cudaErrorNotReady; });
+    return call("cudaEventQuery", [&] {
+        refuse_in_capture("cudaEventQuery");
+        return machine().query(event) ? cudaSuccess : cudaErrorNotReady;
+    });
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     return call("cudaEventSynchronize", [&] {
+        refuse_in_capture("cudaEventSynchronize");
         machine().synchronize(event);
         return cudaSuccess;
     });
@@ -141,6 +149,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 
 cudaError_t cudaDeviceSynchronize() {
     return call("cudaDeviceSynchronize", [&] {
+        refuse_in_capture("cudaDeviceSynchronize");
         machine().synchronize_device(current_device());
         return cudaSuccess;
     });

@@ -132,6 +132,11 @@ void Machine::access(cudaStream_t handle, const void* pointer, std::size_t bytes
     if (pointer == nullptr || bytes == 0) return;
     const std::lock_guard lock(mutex_);
     const auto stream = find(handle);
+    if (stream->capture != nullptr) {
+        Capture& capture = *stream->capture;
+        capture.operations.emplace_back(Capture::Touch{capture.number_of(stream), pointer, bytes, write, what});
+        return;
+    }
     const std::uint64_t time = std::max(stream->clock.at(stream->slot), host_.at(stream->slot)) + 1;
     const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
     device(stream->device).log.add({begin, begin + bytes, write, stream->slot, time, what}, stream->clock, host_);
@@ -150,7 +155,8 @@ void Machine::enqueue(Stream& stream, Task task) {
 
 void Machine::push(cudaStream_t handle, const std::string& what, std::function<bool()> poll) {
     const std::lock_guard lock(mutex_);
-    enqueue(*find(handle), {what, std::move(poll), nullptr, 0});
+    const auto stream = find(handle);
+    if (!captured_work(*stream, what, poll)) enqueue(*stream, {what, std::move(poll), nullptr, 0});
 }
 
 void Machine::push_kernel(const LaunchSpec& spec, const std::string& what, std::vector<Range> ranges,
@@ -160,16 +166,16 @@ void Machine::push_kernel(const LaunchSpec& spec, const std::string& what, std::
     Device& d = device(stream->device);
     const auto opt_in = d.shared_opt_in.find(spec.kernel);
     const std::size_t limit = std::max(std::size_t{48} << 10, opt_in == d.shared_opt_in.end() ? 0 : opt_in->second);
-    enqueue(*stream, {what,
-                      [&d, spec, limit, number = d.launches++, ranges = std::move(ranges), kernel = std::move(kernel)] {
-                          d.runner.run(spec, *kernel, limit, number);
-                          // Here and not at the next synchronisation: the message names the kernel.
-                          for (const Range& r : ranges) {
-                              if (r.write) device_memory().check_slack_around(r.pointer);
-                          }
-                          return true;
-                      },
-                      nullptr, 0});
+    std::function<bool()> poll = [&d, spec, limit, number = d.launches++, ranges = std::move(ranges),
+                                  kernel = std::move(kernel)] {
+        d.runner.run(spec, *kernel, limit, number);
+        // Here and not at the next synchronisation: the message names the kernel.
+        for (const Range& r : ranges) {
+            if (r.write) device_memory().check_slack_around(r.pointer);
+        }
+        return true;
+    };
+    if (!captured_work(*stream, what, poll)) enqueue(*stream, {what, std::move(poll), nullptr, 0});
 }
 
 void Machine::record(cudaEvent_t event_handle, cudaStream_t stream_handle) {
@@ -181,6 +187,7 @@ void Machine::record(cudaEvent_t event_handle, cudaStream_t stream_handle) {
              fmt::format("an event of device {} is recorded on a stream of device {}", event->device, stream->device));
     }
     event->completed.reset();
+    if (captured_record(*event, *stream)) return;
     if (event->timed) {
         event->completed = std::make_shared<Event::Time>();
         enqueue(*stream, {"cudaEventRecord",
@@ -200,6 +207,7 @@ void Machine::wait(cudaStream_t stream_handle, cudaEvent_t event_handle) {
     const std::lock_guard lock(mutex_);
     const auto event = find(event_handle);
     const auto stream = find(stream_handle);
+    if (captured_wait(stream, *event)) return;
     if (!event->stream) return;  // never recorded: no wait, as the real runtime has it
     stream->clock.join(event->clock);
     if (event->stream != stream) enqueue(*stream, {"cudaStreamWaitEvent", nullptr, event->stream, event->at});
@@ -232,6 +240,9 @@ void Machine::reset(int index) {
         retire(*s);
     }
     std::erase_if(events_, [&](const auto& e) { return e.second->device == index; });
+    std::erase_if(captures_, [&](const auto& c) { return c->device == index; });
+    std::erase_if(graphs_, [&](const auto& g) { return g.second->contents->device == index; });
+    std::erase_if(execs_, [&](const auto& e) { return e.second->contents->device == index; });
     d.log.clear();
     d.shared_opt_in.clear();
     d.launches = 0;

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "test/emulation/capture.hpp"
 #include "test/emulation/kernel_call.hpp"
 #include "test/emulation/runtime.hpp"
 #include "test/emulation/stream.hpp"
@@ -46,6 +47,16 @@ class Machine {
     void push_kernel(const LaunchSpec& spec, const std::string& what, std::vector<Range> ranges,
                      std::shared_ptr<KernelCall> kernel);
 
+    // Captures and graphs (capture.cpp).
+    void begin_capture(cudaStream_t stream);
+    bool is_captured(cudaStream_t stream);
+    cudaGraph_t end_capture(cudaStream_t stream);
+    cudaGraphExec_t instantiate(cudaGraph_t graph);
+    void launch(cudaGraphExec_t exec, cudaStream_t stream);
+    void destroy(cudaGraph_t graph);
+    void destroy(cudaGraphExec_t exec);
+    void refuse_in_capture(const char* what);
+
     // Waiting. Queries also make lazy streams go on, one piece of work at a time, as a device would meanwhile.
     void synchronize(cudaStream_t stream);
     void synchronize(cudaEvent_t event);
@@ -64,12 +75,19 @@ class Machine {
 
   private:
     struct Device;
+    struct Graph;
+    struct GraphExec;
     using Lock = std::unique_lock<std::mutex>;
 
     Machine() = default;
     Device& device(int index);
     std::shared_ptr<Stream> find(cudaStream_t stream);
     std::shared_ptr<Event> find(cudaEvent_t event);
+    GraphExec& find(cudaGraphExec_t exec);
+    void refuse_captured(const Stream& stream, const char* what);
+    bool captured_work(Stream& stream, const std::string& what, std::function<bool()>& poll);
+    bool captured_record(Event& event, Stream& stream);
+    bool captured_wait(const std::shared_ptr<Stream>& stream, const Event& event);
     std::size_t take_slot();
     void retire(Stream& stream);
     void enqueue(Stream& stream, Task task);
@@ -89,6 +107,9 @@ class Machine {
     std::vector<std::unique_ptr<Device>> devices_;
     std::map<cudaStream_t, std::shared_ptr<Stream>> streams_;
     std::map<cudaEvent_t, std::shared_ptr<Event>> events_;
+    std::vector<std::shared_ptr<Capture>> captures_;  // under way
+    std::map<cudaGraph_t, std::shared_ptr<Graph>> graphs_;
+    std::map<cudaGraphExec_t, std::shared_ptr<GraphExec>> execs_;
     VectorClock host_;
     // Slots of streams that are gone, with the number of their last work. One is used again when the host is known to
     // come after that work: until then it must not be taken for another stream's.

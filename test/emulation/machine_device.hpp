@@ -1,4 +1,4 @@
-// One device of the machine: private to machine.cpp and executor.cpp.
+// One device of the machine, and graphs: private to machine.cpp, executor.cpp, waiting.cpp and capture.cpp.
 #pragma once
 
 #include <chrono>
@@ -32,6 +32,16 @@ struct Machine::Device {
     bool busy = false;              // the executor runs work, without the mutex
     Clock::time_point last_call = Clock::now();
     std::mt19937_64 chance{seeded(0)};  // which stream goes on; not the order of threads, which must not depend on time
+};
+
+struct Machine::Graph {
+    std::shared_ptr<const Capture> contents;
+};
+
+struct Machine::GraphExec {
+    std::shared_ptr<const Capture> contents;
+    std::vector<cudaStream_t> streams;  // [0] is the launching one's place
+    std::vector<cudaEvent_t> events;    // of each record
 };
 
 }  // namespace lockstep::emulation

@@ -111,6 +111,7 @@ void push(cudaStream_t stream, const std::string& what, std::function<void()> wo
 }
 
 void push_poll(cudaStream_t stream, const std::string& what, std::function<bool()> work) {
+    if (Machine::get().is_captured(stream)) fail(cudaErrorNotSupported, what + ": not emulated in a capture");
     Machine::get().push(stream, what, std::move(work));
 }
 

@@ -15,6 +15,7 @@
 
 namespace lockstep::emulation {
 
+struct Capture;
 struct Stream;
 
 struct Task {
@@ -25,7 +26,7 @@ struct Task {
     std::uint64_t until = 0;
 };
 
-struct Stream {
+struct Stream : std::enable_shared_from_this<Stream> {
     int device = 0;
     std::size_t slot = 0;  // its place in vector clocks
     std::deque<Task> queue;
@@ -34,6 +35,7 @@ struct Stream {
     std::vector<std::uint64_t> host_waits;  // values of `done` that host threads sleep for
     VectorClock clock;                      // what the work pushed last comes after, itself included
     bool destroyed = false;
+    std::shared_ptr<Capture> capture;  // that it is part of
 };
 
 struct Event {
@@ -45,6 +47,8 @@ struct Event {
     std::uint64_t at = 0;
     VectorClock clock;
     std::shared_ptr<Time> completed;
+    std::shared_ptr<Capture> capture;  // that the last record is part of, and its number there
+    std::size_t record = 0;
 };
 
 }  // namespace lockstep::emulation

@@ -26,6 +26,7 @@ void Machine::drain(Lock& lock, Stream& stream, std::uint64_t until) {
 void Machine::synchronize(cudaStream_t handle) {
     Lock lock(mutex_);
     const auto stream = find(handle);
+    refuse_captured(*stream, "cudaStreamSynchronize");
     const VectorClock clock = stream->clock;  // other threads may push more while this one waits
     drain(lock, *stream, stream->pushed);
     host_.join(clock);
@@ -36,6 +37,8 @@ void Machine::synchronize(cudaStream_t handle) {
 void Machine::synchronize(cudaEvent_t handle) {
     Lock lock(mutex_);
     const auto event = find(handle);
+    if (event->capture != nullptr)
+        fail(cudaErrorCapturedEvent, "an event that was recorded in a capture is waited for");
     if (!event->stream) return;
     const auto stream = event->stream;
     const VectorClock clock = event->clock;
@@ -64,6 +67,7 @@ void Machine::synchronize_device(int index) {
 bool Machine::query(cudaStream_t handle) {
     const std::lock_guard lock(mutex_);
     const auto stream = find(handle);
+    refuse_captured(*stream, "cudaStreamQuery");
     if (const auto& fault = device(stream->device).sticky) throw KnownFault(*fault);
     if (stream->done >= stream->pushed) {
         host_.join(stream->clock);
@@ -76,6 +80,7 @@ bool Machine::query(cudaStream_t handle) {
 bool Machine::query(cudaEvent_t handle) {
     const std::lock_guard lock(mutex_);
     const auto event = find(handle);
+    if (event->capture != nullptr) fail(cudaErrorCapturedEvent, "an event that was recorded in a capture is asked for");
     if (!event->stream) return true;
     Stream& stream = *event->stream;
     if (const auto& fault = device(stream.device).sticky) throw KnownFault(*fault);

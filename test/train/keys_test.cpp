@@ -126,6 +126,7 @@ std::map<std::string, std::vector<Value>> harmless_values(const TempFolder& fold
         {"device.threads", {int64_t{0}, int64_t{2}, int64_t{5}}},
         {"device.isa", isas},
         {"device.streams", {int64_t{1}, int64_t{4}}},
+        {"device.graphs", {true}},
         {"device.transport", {std::string("nccl"), std::string("staged")}},
         {"device.timeout_s", {60.5, 1e9}},
     };
