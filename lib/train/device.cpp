@@ -59,19 +59,22 @@ void look_for_gpus(Gpus& gpus) {
 /// device.backend on this rank. "auto" takes a GPU where there is one, and says why not where there could be.
 Gpus resolve(const Config& config) {
     Gpus gpus;
+    const bool vendor = config.device.arithmetic == "vendor";
+    std::string why = "NVIDIA's driver is not here";
     if (config.device.backend == "cuda") {
         look_for_gpus(gpus);
     } else if (config.device.backend == "auto" && gpu_may_be_here()) {
         try {
             look_for_gpus(gpus);
         } catch (const Error& e) {
-            inform("device.backend = \"auto\" takes the CPU: {}", e.what());
+            why = e.what();
+            if (!vendor) inform("device.backend = \"auto\" takes the CPU: {}", why);
             gpus = {};
         }
     }
-    if (!gpus.told.gpu && config.device.arithmetic == "vendor") {
+    if (!gpus.told.gpu && vendor) {
         fail(ErrorKind::kUsage,
-             "device.arithmetic = \"vendor\" needs a GPU, and this rank has none that can be used; use \"defined\"");
+             "device.arithmetic = \"vendor\" needs a GPU, and this rank can use none ({}); use \"defined\"", why);
     }
     gpus.told.host = host_name();
     return gpus;

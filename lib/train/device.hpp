@@ -1,6 +1,7 @@
 // Which backend a rank uses, and how many threads: the one place that chooses.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,23 @@ struct DeviceChoice {
     std::unique_ptr<Communicator> exchange;
     /// Of the backend, before which they end; null: none.
     std::unique_ptr<StepGraphs> graphs;
+};
+
+/// While an error unwinds, the exchange of a device ends before what computed on it: what it has queued may wait for
+/// ranks that never come, and the device gives no memory back until all that is queued has ended. To be made after
+/// both.
+class ExchangeEndsFirst {
+  public:
+    explicit ExchangeEndsFirst(DeviceChoice& device) : device_(device) {}
+    ExchangeEndsFirst(const ExchangeEndsFirst&) = delete;
+    ExchangeEndsFirst& operator=(const ExchangeEndsFirst&) = delete;
+    ~ExchangeEndsFirst() {
+        if (std::uncaught_exceptions() > unwinding_) device_.exchange.reset();
+    }
+
+  private:
+    DeviceChoice& device_;
+    int unwinding_ = std::uncaught_exceptions();
 };
 
 /// device.isa.

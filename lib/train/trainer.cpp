@@ -370,6 +370,7 @@ TrainResult train_on(Communicator& comm, LoadedConfig loaded, const DataSplits& 
         return result;
     }
     std::optional<Run> run;
+    const ExchangeEndsFirst ends_first(device);
     agree(comm, [&] {
         with_memory_advice(config, comm.size(),
                            [&] { run.emplace(comm, config, data, options, *plan, facts, device, folder); });

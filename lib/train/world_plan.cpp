@@ -92,6 +92,7 @@ std::vector<WorldCast> cast_worlds(std::span<const int> worlds, const Config& co
         cast.in_process = cast.world > means.ranks;
         cast.threads = config.device.threads > 0 ? config.device.threads : means.threads;
         cast.streams = config.device.streams;
+        cast.graphs = config.device.graphs;
         cast.bucket_kib = config.reduce.bucket_kib;
         cast.small_kib = config.reduce.small_kib;
         cast.isa = own_isa;
@@ -102,6 +103,7 @@ std::vector<WorldCast> cast_worlds(std::span<const int> worlds, const Config& co
         if (i > 0) {
             cast.threads = other_threads(cast.threads, i - 1);
             cast.streams = other_streams(cast.streams, i - 1);
+            cast.graphs = config.device.graphs && i % 2 == 0;  // every other world without
             cast.isa = means.isas[(own_number + i) % means.isas.size()];
             if (canonical) {
                 cast.bucket_kib = other_bucket_kib(means.gradient_bytes, i - 1);

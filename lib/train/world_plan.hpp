@@ -34,6 +34,7 @@ struct WorldCast {
     int first = 0;            // the first rank of the job that it takes
     int64_t threads = 1;      // of each of its ranks
     int64_t streams = 0;      // of each rank that computes on a GPU
+    bool graphs = false;      // of the same
     int64_t bucket_kib = 4096, small_kib = 32;
     std::string isa;
 

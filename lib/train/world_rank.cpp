@@ -13,6 +13,7 @@ Config config_of(const WorldTask& task, const WorldCast& cast) {
     Config config = task.config;
     config.device.threads = cast.threads;
     config.device.streams = cast.streams;
+    config.device.graphs = cast.graphs;
     config.device.isa = cast.isa;
     config.reduce.bucket_kib = cast.bucket_kib;
     config.reduce.small_kib = cast.small_kib;
@@ -34,8 +35,8 @@ WorldRank::WorldRank(Communicator& comm, const WorldTask& task, const WorldCast&
       device_(choose_device(comm, config_, false)),
       indices_(static_cast<std::size_t>(shards_.size())) {
     agree(comm, [&] {
-        engine_.emplace(comm, *device_.backend, config_, task.plan, task.data, options_,
-                        device_.exchange.get());
+        engine_.emplace(comm, *device_.backend, config_, task.plan, task.data, options_, device_.exchange.get(),
+                        device_.graphs.get());
         hasher_.emplace(engine_->network().parameters(), *device_.backend);
         if (fault) {
             fault_.emplace(*fault, comm.rank(), engine_->network().parameters(), *device_.backend);

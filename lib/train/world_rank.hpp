@@ -32,6 +32,7 @@ class WorldRank final : private StepWatcher {
     std::optional<FaultPlanter> fault_;
     std::vector<std::vector<int64_t>> indices_;  // of each of this rank's shards, in the last step
     float loss_ = 0;
+    ExchangeEndsFirst ends_first_{device_};  // the last member: the first to go
 };
 
 }  // namespace lockstep

@@ -125,6 +125,7 @@ TEST_CASE("worlds run side by side where ranks allow") {
 
 TEST_CASE("the reference has the config's settings, every other world has others") {
     Config config;
+    config.device.graphs = true;
     for (const int threads : {1, 2, 3, 16}) {
         config.device.streams = threads - 1;
         for (const std::vector<int>& worlds : {std::vector<int>{1, 1}, {1, 2, 3, 4}, {2, 5, 8}}) {
@@ -144,6 +145,7 @@ TEST_CASE("the reference has the config's settings, every other world has others
                 CHECK(casts[i].small_kib != reference.small_kib);
             }
             CHECK(casts[1].isa == "avx2");
+            CHECK((reference.graphs && !casts[1].graphs));
         }
     }
     config.device.isa = "avx2";
