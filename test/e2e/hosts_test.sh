@@ -50,7 +50,7 @@ rank_on() { # HOST RANK: its process
     local process
     for process in $(ip netns pids "$hosts_name-$1"); do
         [[ $(cat "/proc/$process/comm" 2> /dev/null) == lockstep ]] || continue
-        if tr '\0' '\n' < "/proc/$process/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$2"; then echo "$process"; fi
+        if grep -qx "OMPI_COMM_WORLD_RANK=$2" <(tr '\0' '\n' < "/proc/$process/environ"); then echo "$process"; fi
     done
 }
 launcher_on() { # HOST NAME
@@ -117,7 +117,7 @@ ended $((timeout_s + 5))
 ((last_exit != 0)) || fail "exit 0"
 [[ $(lockstep_said | grep -c 'did not answer') == 1 || $(grep "^lockstep: " stderr | tail -n 1) == "lockstep: the first of 2 errors: "* ]] ||
     fail "the first of several errors is not told last: $(lockstep_said | tail -n 3)"
-lockstep_said | grep -qE "^lockstep: .*rank [02] on host1 at .*: ranks 1, 3 did not answer for $timeout_s s \(device\.timeout_s\) \(after step [0-9]+\)$" ||
+grep -qE "^lockstep: .*rank [02] on host1 at .*: ranks 1, 3 did not answer for $timeout_s s \(device\.timeout_s\) \(after step [0-9]+\)$" <(lockstep_said) ||
     fail "the ranks behind the link are not named: $(lockstep_said | tail -n 3)"
 heal 2
 expect_intact cut_off
@@ -127,7 +127,7 @@ started stopped $endless --set device.timeout_s=$timeout_s
 kill -s STOP "$(rank_on 2 1)"
 ended $((timeout_s + 5))
 expect_exit 1
-lockstep_said | grep -qE "rank [023] on host[12] at .*: rank 1 did not answer for $timeout_s s" || fail "rank 1 is not named: $(lockstep_said | tail -n 3)"
+grep -qE "rank [023] on host[12] at .*: rank 1 did not answer for $timeout_s s" <(lockstep_said) || fail "rank 1 is not named: $(lockstep_said | tail -n 3)"
 expect_intact stopped
 
 # Killed: a rank, the launcher of the other host, mpirun itself.

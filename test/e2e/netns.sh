@@ -81,7 +81,14 @@ on_hosts() { "$hosts_folder/host_shell" host1 "$(across "$@")"; }
 
 # The switch's side of a host's link: nothing passes, and nobody is told.
 cut() { ip -n "${hosts_name}s" link set "port$1" down; }
-heal() { ip -n "${hosts_name}s" link set "port$1" up; }
+# The kernel brings a link up when it finds the time (a second, at worst), and remembers for a while that neighbours did not
+# answer: connections made before fail.
+heal() {
+    local i
+    ip -n "${hosts_name}s" link set "port$1" up
+    wait_for 10 eval "[[ \$(ip -n ${hosts_name}s -o link show port$1) == *' state UP '* && \$(ip -n $hosts_name-$1 -o link show eth0) == *' state UP '* ]]"
+    for ((i = 1; i <= hosts_count; ++i)); do ip -n "$hosts_name-$i" neigh flush dev eth0 > /dev/null 2>&1 || true; done
+}
 
 # What runs on any host, one process a line: pid and command. A process that has ended and waits for its parent does not run.
 hosts_running() {

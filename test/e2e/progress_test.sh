@@ -86,7 +86,7 @@ words=$(printf '%q ' "${train[@]}")
 new_out
 on_terminal 120 "$words --out $out"
 [[ $(bar_of | wc -l) == 5 ]] || fail "not five bars but: $(bar_of)"
-bar_of | tail -n 1 | grep -qxE "\[#{10,30}\] epoch 2/2  step 18/18$facts" || fail "the last bar is: $(bar_of | tail -n 1)"
+grep -qxE "\[#{10,30}\] epoch 2/2  step 18/18$facts" <(bar_of | tail -n 1) || fail "the last bar is: $(bar_of | tail -n 1)"
 grep -qa "$escape\[32m#" shown || fail "the bar has no colour"
 (($(bar_of | awk '{ if (length > most) most = length } END { print most }') < 120)) || fail "the bar is wider than the terminal"
 grep -qa 'accuracy' shown || fail "no evaluation beside the bar"
@@ -118,7 +118,7 @@ done
 new_out
 on_terminal 40 "$words --out $out"
 [[ -z $(bar_of) ]] || fail "a bar on 40 columns"
-tr '\r' '\n' < shown | grep -qaxE "$escape\[Kepoch 1/2  step 5/18.{0,29}" || fail "the facts are not cut to the terminal"
+grep -qaxE "$escape\[Kepoch 1/2  step 5/18.{0,29}" <(tr '\r' '\n' < shown) || fail "the facts are not cut to the terminal"
 
 # Under mpirun every stderr is a pipe, so the bar is on stdout; plain lines on stderr where stdout is no terminal.
 new_out

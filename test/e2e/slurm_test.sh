@@ -110,7 +110,7 @@ touch fast
 on ctl scancel --signal=USR1 --batch "${chain[0]}"
 slurm_wait 150 ended "${chain[2]}"
 expect_state "${chain[0]}" FAILED
-on ctl scontrol show job "${chain[0]}" | grep -q "ExitCode=75:0" || fail "the first job of the chain did not leave with 75"
+grep -q "ExitCode=75:0" <(on ctl scontrol show job "${chain[0]}") || fail "the first job of the chain did not leave with 75"
 expect_state "${chain[1]}" COMPLETED
 expect_state "${chain[2]}" COMPLETED
 grep -q "the run is done" "chain.${chain[2]}.out" || fail "the third job of the chain did not find the run done"

@@ -103,7 +103,7 @@ done
 patience=2
 stopped 3 STOP 1
 expect_exit 1
-lockstep_said | grep -qE '^lockstep: rank [02] on .*: rank 1 did not answer for 2 s \(device\.timeout_s\)' || fail "rank 1 is not named: $(lockstep_said | tail -n 3)"
+grep -qE '^lockstep: rank [02] on .*: rank 1 did not answer for 2 s \(device\.timeout_s\)' <(lockstep_said) || fail "rank 1 is not named: $(lockstep_said | tail -n 3)"
 patience=20
 expect_goes_on 2
 

@@ -38,7 +38,7 @@ rank_process() {
     local status
     for status in /proc/[0-9]*/status; do
         grep -qs "^PPid:[[:space:]]*$job$" "$status" || continue
-        if tr '\0' '\n' 2> /dev/null < "${status%status}environ" | grep -qx "OMPI_COMM_WORLD_RANK=$1"; then basename "$(dirname "$status")"; fi
+        if grep -qx "OMPI_COMM_WORLD_RANK=$1" <(tr '\0' '\n' 2> /dev/null < "${status%status}environ"); then basename "$(dirname "$status")"; fi
     done
 }
 # Waits for the end of the job; its exit code in last_exit. mpirun itself (Open MPI 4.1, in PMIx_server_finalize) now and

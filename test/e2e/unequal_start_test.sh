@@ -98,7 +98,7 @@ for variables in LOCKSTEP_DEVICE_ISA=avx2 LOCKSTEP_DEVICE_ISA=scalar LOCKSTEP_DE
     rank_1_has "$variables" -- train -c small.toml --out "mixed-$((++number))"
     expect_exit 0
     expect_same_run "mixed-$number" alone
-    ! lockstep_said | grep -q warning || fail "a warning for $variables"
+    ! grep -q warning <(lockstep_said) || fail "a warning for $variables"
 done
 
 # Of the keys that shape files and messages rank 0's value holds for all, and the rank that differs is named.

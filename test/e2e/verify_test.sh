@@ -85,7 +85,7 @@ expect_exit 0
 # A step that is not finite is the config's fault: as in train.
 verified 2 --set optimizer.lr=1e38 --set optimizer.momentum=0.99
 expect_exit 5
-lockstep_said | grep -q "^lockstep: step [0-9]* .*non-finite loss or gradient" || fail "the step is not named"
+grep -q "^lockstep: step [0-9]* .*non-finite loss or gradient" <(lockstep_said) || fail "the step is not named"
 
 # What cannot be: one line, on one rank and on several.
 refused 2 "--worlds: worlds are numbers of ranks from 1 to 4096" -- verify -c small.toml --worlds 0
