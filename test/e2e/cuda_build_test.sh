@@ -7,7 +7,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/assertions.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/training.sh"
 scripts=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../../scripts")
-lockstep=$(realpath "$1") build=$(realpath "$2") cmake=$3 library=$4
+lockstep=$(realpath "$1") build=$(realpath "$2") cmake=$3 library=${4:-}
 if [[ -z $library ]]; then
     echo "skipped: the CUDA library is not built here: no toolkit, or LOCKSTEP_CUDA=OFF"
     exit 77
