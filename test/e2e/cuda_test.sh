@@ -2,7 +2,7 @@
 # What: the executable on emulated GPUs: the bits of the CPU run at any number of ranks, streams and bucket sizes, by NCCL
 #       and through host memory, with CPU ranks among the GPU ranks; stop and resume on the other device; verify; vendor
 #       arithmetic; and one clear line with the right exit code where a GPU cannot be used.
-# Usage: cuda_test.sh PATH_TO_LOCKSTEP PATH_TO_EMULATED_CUDA_LIBRARY [all]   (all: every point of the issue, minutes)
+# Usage: cuda_test.sh PATH_TO_LOCKSTEP PATH_TO_EMULATED_CUDA_LIBRARY [all]   (all: every point, which takes minutes)
 # Needs: mpirun. Works in a temporary folder.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/assertions.sh"
