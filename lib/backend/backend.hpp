@@ -10,25 +10,16 @@
 #include <string>
 #include <vector>
 
+#include "backend/feature_operations.hpp"
+#include "backend/loss_operations.hpp"
+#include "backend/norm_operations.hpp"
+#include "backend/stream.hpp"
+#include "backend/update_params.hpp"
 #include "core/canonical_tree.hpp"
 #include "core/function_ref.hpp"
 #include "core/shape.hpp"
 
 namespace lockstep {
-
-/// A queue of work of the device: on the CPU one thread or the whole pool, on a GPU a CUDA stream. Operations are run
-/// on it.
-class Stream {
-  public:
-    virtual ~Stream() = default;
-    int index() const { return index_; }  // 0 … Backend::streams()-1: picks the caller's per-stream buffers
-
-  protected:
-    explicit Stream(int index) : index_(index) {}
-
-  private:
-    int index_;
-};
 
 /// Device memory, 64-byte aligned (huge pages where large), zeroed, touched once.
 class Buffer {
@@ -39,7 +30,7 @@ class Buffer {
     float* floats() { return reinterpret_cast<float*>(data()); }
 };
 
-/// y = x W^T + bias on `rows` local samples. W [out][in], x [rows][in], y [rows][out].
+/// y = x W^T + bias (or null: none, and db null) on `rows` local samples. W [out][in], x [rows][in], y [rows][out].
 class Dense {
   public:
     virtual ~Dense() = default;
@@ -65,7 +56,8 @@ struct ConvShape {
     bool operator==(const ConvShape&) const = default;
 };
 
-/// Convolution of any planned number of rows. W [out][in/groups][kh][kw] (PyTorch's), packed by prepare().
+/// Convolution of any planned number of rows. W [out][in/groups][kh][kw] (PyTorch's), packed by prepare(). A null bias
+/// is none, and then db is null.
 /// Runs of different rows may be under way on different streams at once.
 class Conv {
   public:
@@ -116,36 +108,15 @@ struct DropoutKey {
     float probability = 0;  // of dropping; element kept if bits >= floor(p * 2^32)
 };
 
-enum class OptimizerKind { kSgd, kMomentum, kNesterov, kAdam, kAdamW };
-
-/// One fused update of a span of one tensor. In order: g = G / divisor (skipped where divisor is 1 and op is sum);
-/// g = fma(l2, w, g) if l2 != 0; g = g * clip if clip_active; g = fma(weight_decay, w, g) if weight_decay != 0 (coupled
-/// kinds); then the optimizer. The formulas, with their fmas, stand in backend/cpu/reference.hpp.
-struct UpdateParams {
-    OptimizerKind kind = OptimizerKind::kSgd;
-    float divisor = 1;
-    bool clip_active = false;
-    float clip = 1;
-    float l2 = 0;
-    float weight_decay = 0;
-    float lr = 0;
-    float momentum = 0;
-    float beta1 = 0, beta2 = 0;
-    float one_minus_beta1 = 0, one_minus_beta2 = 0;  // computed in fp64, rounded once
-    float correction1 = 1, correction2 = 1;          // 1 - beta^u in fp64, rounded once
-    float epsilon = 0;
-    float decay_factor = 1;  // adamw: 1 - lr*wd in fp64, rounded once
-};
-
-class Backend {
+class Backend : public NormOperations, public LossOperations, public FeatureOperations {
   public:
-    virtual ~Backend() = default;
+    ~Backend() override = default;
 
     virtual std::string name() const = 0;  // "cpu avx512, 2 threads"
     /// What the bits of a run depend on beside its config and data: "arithmetic 1", or a vendor's device and libraries.
     virtual std::string fingerprint() const = 0;
-    /// What it has chosen so far that explains its bits and speed (a vendor's algorithms), a line each; for the files of
-    /// a run. Nothing reads them again.
+    /// What it has chosen so far that explains its bits and speed (a vendor's algorithms), a line each; for the files
+    /// of a run. Nothing reads them again.
     virtual std::vector<std::string> details() const { return {}; }
 
     virtual std::unique_ptr<Buffer> allocate(std::size_t bytes) = 0;
@@ -209,13 +180,15 @@ class Backend {
     virtual void fold_rows(Stream&, const FoldProgram& fold, int columns, const float* x,
                            std::span<float* const> out) = 0;
 
-    // The update. Slots: momentum, nesterov use slot0 (v); adam, adamw slot0 (m) and slot1 (v).
+    // The update.
     virtual bool all_finite(Stream&, int64_t n, const float* x) = 0;
     /// sum of squares of g = fma(l2, w, G / divisor) over one tensor of n elements, in the order of the definition:
     /// blocks of 4096, 16 fp64 chains each.
     virtual double square_sum(Stream&, int64_t n, const float* gradient, const float* w, float divisor, float l2) = 0;
+    /// Slots and formulas: backend/cpu/reference.hpp. Those that the kind does not have (update_slots), and a direction
+    /// but for lamb, may be null.
     virtual void update(Stream&, const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0,
-                        float* slot1) = 0;
+                        float* slot1, float* direction) = 0;
 };
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "config/config_table.hpp"
 #include "core/error.hpp"
 
 namespace lockstep {
@@ -33,6 +34,7 @@ struct Config {
         std::string shuffle = "full";
         int64_t block = 1024;
         double validation = 0.0;
+        std::vector<ConfigTable> columns;  // csv
     } data;
 
     struct Model {
@@ -42,6 +44,7 @@ struct Config {
         double dropout = 0.0;
         std::string flavor = "lockstep";
         std::string weights;
+        std::vector<ConfigTable> layers;  // custom
     } model;
 
     struct BatchSettings {
@@ -55,6 +58,8 @@ struct Config {
     struct Train {
         std::optional<int64_t> epochs;  // exactly one of the two
         std::optional<int64_t> steps;
+        std::string loss = "auto";
+        double label_smoothing = 0.0;
     } train;
 
     struct Optimizer {

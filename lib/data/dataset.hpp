@@ -1,11 +1,14 @@
-// A data set: how many samples, and sample number i. Pure, thread-safe, random access: read(i) is a function of i alone.
+// A data set: how many samples, and sample number i. Pure, thread-safe, random access: read(i) is a function of i
+// alone.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "core/column.hpp"
 #include "core/shape.hpp"
 
 namespace lockstep {
@@ -16,11 +19,15 @@ class Dataset {
 
     virtual int64_t size() const = 0;
     virtual SampleShape shape() const = 0;
-    virtual int classes() const = 0;
-    /// Writes sample `index` (0 … size()-1), normalised, into `pixels` (shape().elements() values, HWC) and returns its label.
+    virtual int classes() const = 0;  // 0: a regression
+    /// Of tabular samples: what each of the shape().channels values is. Empty: pixels, or plain numbers.
+    virtual std::vector<Column> columns() const { return {}; }
+    /// Writes sample `index` (0 … size()-1), normalised, into `pixels` (shape().elements() values, HWC) and returns its
+    /// label (of a regression: the bits of its fp32 target).
     virtual int32_t read(int64_t index, std::span<float> pixels) const = 0;
     virtual int32_t label(int64_t index) const = 0;
-    /// What the data are, wherever they lie: a function of contents, never of paths. Equal on all ranks, stored in checkpoints.
+    /// What the data are, wherever they lie: a function of contents, never of paths. Equal on all ranks, stored in
+    /// checkpoints.
     virtual std::string fingerprint() const = 0;
 };
 
@@ -31,7 +38,8 @@ struct DataSplits {
 };
 
 struct Config;
-/// Opens what the config's [data] names. Files are read, unpacked and checked here. Throws kData naming file and offset.
+/// Opens what the config's [data] names. Files are read, unpacked and checked here. Throws kData naming file and
+/// offset.
 DataSplits open_data(const Config& config);
 
 }  // namespace lockstep

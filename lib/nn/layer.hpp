@@ -7,23 +7,51 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "backend/backend.hpp"
 #include "core/shape.hpp"
 
 namespace lockstep {
 
-enum class LayerKind { kConv, kPool, kRelu, kDropout, kDense };
+enum class LayerKind {
+    kConv,
+    kPool,  // a global pooling is one whose kernel is the map
+    kRelu,
+    kDropout,
+    kDense,
+    kBatchNorm,
+    kAdd,          // the sum of its inputs, all of one shape, in their order
+    kConcat,       // channels of its inputs beside each other
+    kPadChannels,  // channels of zeros before and behind
+    kLrn,
+    kSigmoid,
+    kExpand,  // columns of a table to numbers and one-hot
+};
+
+/// Batch norm of a layer; `weight` is gamma and `bias` beta.
+struct BatchNormSpec {
+    bool global = false;  // statistics of the global batch; else of the shard
+    float epsilon = 1e-5f;
+    float momentum = 0.9f, one_minus_momentum = 0.1f;  // of the running values; the second in fp64, rounded once
+    bool unbiased = false;
+};
 
 struct LayerSpec {
     LayerKind kind = LayerKind::kDense;
     std::string name;
-    SampleShape in, out;
-    ConvShape conv{};      // kConv
-    PoolShape pool{};      // kPool
-    DropoutKey dropout{};  // kDropout: all but the epoch
-    int64_t weight = -1;   // kConv, kDense: where the tensors begin in the flat arrays
-    int64_t bias = -1;
+    std::vector<int> inputs;            // numbers of the layers before whose outputs it reads; -1: the samples
+    SampleShape in, out;                // in: of the first input
+    ConvShape conv{};                   // kConv
+    PoolShape pool{};                   // kPool
+    DropoutKey dropout{};               // kDropout: all but the epoch
+    BatchNormSpec norm{};               // kBatchNorm
+    LrnShape lrn{};                     // kLrn
+    int pad_before = 0;                 // kPadChannels: channels of zeros before those of the input
+    std::vector<ExpandColumn> columns;  // kExpand
+    int64_t weight = -1;                // kConv, kDense, kBatchNorm: where the tensors begin in the flat arrays
+    int64_t bias = -1;                  // -1: it has none
+    int64_t running = -1;    // kBatchNorm: where running mean and variance begin, behind the trainable tensors
     int64_t parameters = 0;  // elements of both
 
     // What neighbours do for each other; set by link_layers().
@@ -33,7 +61,7 @@ struct LayerSpec {
     bool backward_done = false;  // kRelu: by the pooling after
     bool data_gradient = true;   // false where nothing before it has weights: dx is never asked for
 
-    bool has_weights() const { return kind == LayerKind::kConv || kind == LayerKind::kDense; }
+    bool has_weights() const { return weight >= 0; }
     /// Its output lies where its input lies.
     bool in_place() const { return kind == LayerKind::kRelu || kind == LayerKind::kDropout; }
     bool backward_reads_input() const { return has_weights(); }

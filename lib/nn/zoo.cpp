@@ -72,6 +72,7 @@ class Builder {
         LayerSpec& layer = model_.layers.emplace_back();
         layer.kind = kind;
         layer.name = name;
+        layer.inputs = {static_cast<int>(model_.layers.size()) - 2};
         layer.in = layer.out = shape_;
         return layer;
     }

@@ -111,10 +111,11 @@ class CpuBackend : public Backend {
     double square_sum(Stream& stream, int64_t n, const float* gradient, const float* w, float divisor,
                       float l2) override;
     void update(Stream& stream, const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0,
-                float* slot1) override {
+                float* slot1, float* direction) override {
         const auto at = [](float* slot, int64_t i) { return slot == nullptr ? nullptr : slot + i; };
         for_elements(stream, n, [&](int64_t begin, int64_t end) {
-            update_.update(params, end - begin, gradient + begin, w + begin, at(slot0, begin), at(slot1, begin));
+            update_.update(params, end - begin, gradient + begin, w + begin, at(slot0, begin), at(slot1, begin),
+                           at(direction, begin));
         });
     }
 

@@ -58,7 +58,8 @@ const DropoutKernels& dropout_kernels(Isa isa);
 struct UpdateKernels {
     /// The slice starts at a block border of its tensor; sums[i] is the sum of its i-th block.
     void (*block_square_sums)(int64_t n, const float* gradient, const float* w, float divisor, float l2, double* sums);
-    void (*update)(const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0, float* slot1);
+    void (*update)(const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0, float* slot1,
+                   float* direction);
 };
 const UpdateKernels& update_kernels(Isa isa);
 

@@ -42,14 +42,29 @@ float scaled_gradient(float total, float w, float divisor, float l2) {
     return g;
 }
 
-void update_element(const UpdateParams& p, float total, float& w, float* slot0, float* slot1) {
+/// The divisor of adagrad and rmsprop.
+float root(const UpdateParams& p, float s) {
+    return p.epsilon_inside ? std::sqrt(s + p.epsilon) : std::sqrt(s) + p.epsilon;
+}
+
+/// Adam's step for a learning rate of 1, without decay.
+float adam_direction(const UpdateParams& p, float g, float& m, float& v) {
+    m = std::fma(p.beta1, m, p.one_minus_beta1 * g);
+    v = std::fma(p.beta2, v, p.one_minus_beta2 * (g * g));
+    return (m / p.correction1) / (std::sqrt(v / p.correction2) + p.epsilon);
+}
+
+void update_element(const UpdateParams& p, float total, float& w, float* slot0, float* slot1, float* direction) {
     float g = scaled_gradient(total, w, p.divisor, p.l2);
     if (p.clip_active) g = g * p.clip;
-    if (p.weight_decay != 0.0F && p.kind != OptimizerKind::kAdamW) g = std::fma(p.weight_decay, w, g);
+    if (p.weight_decay != 0.0F && decay_is_coupled(p.kind)) g = std::fma(p.weight_decay, w, g);
     switch (p.kind) {
         case OptimizerKind::kSgd:
             w = std::fma(-p.lr, g, w);
             return;
+        case OptimizerKind::kLars:
+            g = g * p.trust;
+            [[fallthrough]];
         case OptimizerKind::kMomentum:
             *slot0 = std::fma(p.momentum, *slot0, g);
             w = std::fma(-p.lr, *slot0, w);
@@ -62,10 +77,24 @@ void update_element(const UpdateParams& p, float total, float& w, float* slot0, 
             w = w * p.decay_factor;
             [[fallthrough]];
         case OptimizerKind::kAdam:
-            *slot0 = std::fma(p.beta1, *slot0, p.one_minus_beta1 * g);
-            *slot1 = std::fma(p.beta2, *slot1, p.one_minus_beta2 * (g * g));
-            const float direction = (*slot0 / p.correction1) / (std::sqrt(*slot1 / p.correction2) + p.epsilon);
-            w = std::fma(-p.lr, direction, w);
+            w = std::fma(-p.lr, adam_direction(p, g, *slot0, *slot1), w);
+            return;
+        case OptimizerKind::kAdagrad:
+            *slot0 = std::fma(g, g, *slot0);
+            w = std::fma(-p.lr, g / root(p, *slot0), w);
+            return;
+        case OptimizerKind::kRmsprop:
+            *slot0 = std::fma(p.beta2, *slot0, p.one_minus_beta2 * (g * g));
+            w = std::fma(-p.lr, g / root(p, *slot0), w);
+            return;
+        case OptimizerKind::kRmspropMomentum:
+            *slot0 = std::fma(p.beta2, *slot0, p.one_minus_beta2 * (g * g));
+            *slot1 = std::fma(p.momentum, *slot1, p.lr * (g / root(p, *slot0)));
+            w = w - *slot1;
+            return;
+        case OptimizerKind::kLamb:
+            *direction = adam_direction(p, g, *slot0, *slot1);
+            if (p.weight_decay != 0.0F) *direction = std::fma(p.weight_decay, w, *direction);
             return;
     }
 }
@@ -163,11 +192,13 @@ void block_square_sums(int64_t n, const float* gradient, const float* w, float d
     }
 }
 
-void update(const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0, float* slot1) {
-    const bool has_slot0 = params.kind != OptimizerKind::kSgd;
-    const bool has_slot1 = params.kind == OptimizerKind::kAdam || params.kind == OptimizerKind::kAdamW;
+void update(const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0, float* slot1,
+            float* direction) {
+    const int slots = update_slots(params.kind);
+    const bool leaves_direction = params.kind == OptimizerKind::kLamb;
     for (int64_t i = 0; i < n; ++i) {
-        update_element(params, gradient[i], w[i], has_slot0 ? slot0 + i : nullptr, has_slot1 ? slot1 + i : nullptr);
+        update_element(params, gradient[i], w[i], slots > 0 ? slot0 + i : nullptr, slots > 1 ? slot1 + i : nullptr,
+                       leaves_direction ? direction + i : nullptr);
     }
 }
 

@@ -55,13 +55,22 @@ void dropout_row(const DropoutMask& mask, int64_t position, int64_t first, int64
 /// the norm both start from. In a block of 4,096 elements 16 fp64 chains (element mod 16) s = fma(g, g, s) from +0,
 /// folded i + (i+8), +4, +2, +1.
 void block_square_sums(int64_t n, const float* gradient, const float* w, float divisor, float l2, double* sums);
-/// After g: g = g * clip where clip_active; g = fma(weight_decay, w, g) where weight_decay != 0 (not adamw). Then
+/// After g: g = g * clip where clip_active; g = fma(weight_decay, w, g) where weight_decay != 0 (not adamw, lamb). Then
 ///   sgd       w = fma(-lr, g, w)
 ///   momentum  v = fma(momentum, v, g);  w = fma(-lr, v, w)
 ///   nesterov  v = fma(momentum, v, g);  w = fma(-lr, fma(momentum, v, g), w)
 ///   adam      m = fma(beta1, m, (1-beta1) * g);  v = fma(beta2, v, (1-beta2) * (g * g));
 ///             w = fma(-lr, (m / correction1) / (sqrt(v / correction2) + epsilon), w)
 ///   adamw     w = w * decay_factor, then adam
-void update(const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0, float* slot1);
+///   adagrad   s = fma(g, g, s);  w = fma(-lr, g / root(s), w); root(s) = sqrt(s) + epsilon, or sqrt(s + epsilon) where
+///             epsilon_inside
+///   rmsprop   s = fma(beta2, s, (1-beta2) * (g * g));  w = fma(-lr, g / root(s), w)
+///   rmsprop with momentum: s likewise;  v = fma(momentum, v, lr * (g / root(s)));  w = w - v
+///   lars      g = g * trust, then momentum
+///   lamb      m, v as adam;  direction = fma(weight_decay, w, (m / correction1) / (sqrt(v / correction2) + epsilon)),
+///             without the fma where weight_decay is 0; w stays
+/// Slots in the order in which they are named here; only lamb has a direction.
+void update(const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0, float* slot1,
+            float* direction);
 
 }  // namespace lockstep::reference

@@ -34,54 +34,123 @@ HWY_INLINE ScaledGradient scaled_gradient(float divisor, float l2) {
     return {divisor != 1.0F, l2 != 0.0F, hn::Set(d, divisor), hn::Set(d, l2)};
 }
 
-template <OptimizerKind kKind>
-HWY_INLINE void update_as(const UpdateParams& p, int64_t n, const float* gradient, float* w, float* slot0,
-                          float* slot1) {
+/// The parameters of an update in every lane, and the parts that its kinds share.
+struct UpdateLanes {
+    ScaledGradient scaled;
+    bool clips, decays, epsilon_inside;
+    FloatVec clip, decay, lr, minus_lr, momentum, beta1, beta2, rest1, rest2, correction1, correction2, epsilon,
+        decay_factor, trust;
+
+    /// The divisor of adagrad and rmsprop.
+    HWY_INLINE FloatVec root(FloatVec s) const {
+        return epsilon_inside ? hn::Sqrt(hn::Add(s, epsilon)) : hn::Add(hn::Sqrt(s), epsilon);
+    }
+    HWY_INLINE FloatVec mean_square(FloatVec s, FloatVec g) const {
+        return fma(beta2, s, hn::Mul(rest2, hn::Mul(g, g)));
+    }
+    /// Adam's step for a learning rate of 1, without decay.
+    HWY_INLINE FloatVec adam_direction(FloatVec m, FloatVec v) const {
+        const FloatVec divisor = hn::Add(hn::Sqrt(hn::Div(v, correction2)), epsilon);
+        return hn::Div(hn::Div(m, correction1), divisor);
+    }
+};
+
+HWY_INLINE UpdateLanes lanes_of(const UpdateParams& p) {
     const FloatTag d;
-    const ScaledGradient scaled = scaled_gradient(p.divisor, p.l2);
-    const bool clips = p.clip_active;
-    const bool decays = p.weight_decay != 0.0F && kKind != OptimizerKind::kAdamW;
-    const FloatVec clip = hn::Set(d, p.clip), decay = hn::Set(d, p.weight_decay), minus_lr = hn::Set(d, -p.lr);
-    const FloatVec momentum = hn::Set(d, p.momentum), beta1 = hn::Set(d, p.beta1), beta2 = hn::Set(d, p.beta2);
-    const FloatVec rest1 = hn::Set(d, p.one_minus_beta1), rest2 = hn::Set(d, p.one_minus_beta2);
-    const FloatVec correction1 = hn::Set(d, p.correction1), correction2 = hn::Set(d, p.correction2);
-    const FloatVec epsilon = hn::Set(d, p.epsilon), decay_factor = hn::Set(d, p.decay_factor);
+    const auto all = [&](float value) LOCKSTEP_LAMBDA { return hn::Set(d, value); };
+    return {scaled_gradient(p.divisor, p.l2),
+            p.clip_active,
+            p.weight_decay != 0.0F,
+            p.epsilon_inside,
+            all(p.clip),
+            all(p.weight_decay),
+            all(p.lr),
+            all(-p.lr),
+            all(p.momentum),
+            all(p.beta1),
+            all(p.beta2),
+            all(p.one_minus_beta1),
+            all(p.one_minus_beta2),
+            all(p.correction1),
+            all(p.correction2),
+            all(p.epsilon),
+            all(p.decay_factor),
+            all(p.trust)};
+}
+
+template <OptimizerKind kKind>
+HWY_INLINE void update_as(const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0,
+                          float* slot1, float* direction) {
+    using Kind = OptimizerKind;
+    const UpdateLanes p = lanes_of(params);
     for_each_vector(n, [&](int64_t i, int64_t lanes) LOCKSTEP_LAMBDA {
         FloatVec weight = load(w + i, lanes);
-        FloatVec g = scaled(load(gradient + i, lanes), weight);
-        if (clips) g = hn::Mul(g, clip);
-        if (decays) g = fma(decay, weight, g);
-        if constexpr (kKind == OptimizerKind::kSgd) {
-            weight = fma(minus_lr, g, weight);
-        } else if constexpr (kKind == OptimizerKind::kMomentum || kKind == OptimizerKind::kNesterov) {
-            const FloatVec v = fma(momentum, load(slot0 + i, lanes), g);
+        FloatVec g = p.scaled(load(gradient + i, lanes), weight);
+        if (p.clips) g = hn::Mul(g, p.clip);
+        if (decay_is_coupled(kKind) && p.decays) g = fma(p.decay, weight, g);
+        if constexpr (kKind == Kind::kSgd) {
+            weight = fma(p.minus_lr, g, weight);
+        } else if constexpr (kKind == Kind::kMomentum || kKind == Kind::kNesterov || kKind == Kind::kLars) {
+            if constexpr (kKind == Kind::kLars) g = hn::Mul(g, p.trust);
+            const FloatVec v = fma(p.momentum, load(slot0 + i, lanes), g);
             store(v, slot0 + i, lanes);
-            weight = fma(minus_lr, kKind == OptimizerKind::kMomentum ? v : fma(momentum, v, g), weight);
+            weight = fma(p.minus_lr, kKind == Kind::kNesterov ? fma(p.momentum, v, g) : v, weight);
+        } else if constexpr (kKind == Kind::kAdagrad) {
+            const FloatVec s = fma(g, g, load(slot0 + i, lanes));
+            store(s, slot0 + i, lanes);
+            weight = fma(p.minus_lr, hn::Div(g, p.root(s)), weight);
+        } else if constexpr (kKind == Kind::kRmsprop || kKind == Kind::kRmspropMomentum) {
+            const FloatVec s = p.mean_square(load(slot0 + i, lanes), g);
+            store(s, slot0 + i, lanes);
+            const FloatVec step = hn::Div(g, p.root(s));
+            if constexpr (kKind == Kind::kRmspropMomentum) {
+                const FloatVec v = fma(p.momentum, load(slot1 + i, lanes), hn::Mul(p.lr, step));
+                store(v, slot1 + i, lanes);
+                weight = hn::Sub(weight, v);
+            } else {
+                weight = fma(p.minus_lr, step, weight);
+            }
         } else {
-            if (kKind == OptimizerKind::kAdamW) weight = hn::Mul(weight, decay_factor);
-            const FloatVec m = fma(beta1, load(slot0 + i, lanes), hn::Mul(rest1, g));
-            const FloatVec v = fma(beta2, load(slot1 + i, lanes), hn::Mul(rest2, hn::Mul(g, g)));
+            if constexpr (kKind == Kind::kAdamW) weight = hn::Mul(weight, p.decay_factor);
+            const FloatVec m = fma(p.beta1, load(slot0 + i, lanes), hn::Mul(p.rest1, g));
+            const FloatVec v = p.mean_square(load(slot1 + i, lanes), g);
             store(m, slot0 + i, lanes);
             store(v, slot1 + i, lanes);
-            const FloatVec root = hn::Add(hn::Sqrt(hn::Div(v, correction2)), epsilon);
-            weight = fma(minus_lr, hn::Div(hn::Div(m, correction1), root), weight);
+            FloatVec step = p.adam_direction(m, v);
+            if constexpr (kKind == Kind::kLamb) {
+                if (p.decays) step = fma(p.decay, weight, step);
+                store(step, direction + i, lanes);
+            } else {
+                weight = fma(p.minus_lr, step, weight);
+            }
         }
-        store(weight, w + i, lanes);
+        if constexpr (kKind != Kind::kLamb) store(weight, w + i, lanes);
     });
 }
 
-void update(const UpdateParams& p, int64_t n, const float* gradient, float* w, float* slot0, float* slot1) {
+void update(const UpdateParams& p, int64_t n, const float* gradient, float* w, float* slot0, float* slot1,
+            float* direction) {
     switch (p.kind) {
         case OptimizerKind::kSgd:
-            return update_as<OptimizerKind::kSgd>(p, n, gradient, w, slot0, slot1);
+            return update_as<OptimizerKind::kSgd>(p, n, gradient, w, slot0, slot1, direction);
         case OptimizerKind::kMomentum:
-            return update_as<OptimizerKind::kMomentum>(p, n, gradient, w, slot0, slot1);
+            return update_as<OptimizerKind::kMomentum>(p, n, gradient, w, slot0, slot1, direction);
         case OptimizerKind::kNesterov:
-            return update_as<OptimizerKind::kNesterov>(p, n, gradient, w, slot0, slot1);
+            return update_as<OptimizerKind::kNesterov>(p, n, gradient, w, slot0, slot1, direction);
         case OptimizerKind::kAdam:
-            return update_as<OptimizerKind::kAdam>(p, n, gradient, w, slot0, slot1);
+            return update_as<OptimizerKind::kAdam>(p, n, gradient, w, slot0, slot1, direction);
         case OptimizerKind::kAdamW:
-            return update_as<OptimizerKind::kAdamW>(p, n, gradient, w, slot0, slot1);
+            return update_as<OptimizerKind::kAdamW>(p, n, gradient, w, slot0, slot1, direction);
+        case OptimizerKind::kAdagrad:
+            return update_as<OptimizerKind::kAdagrad>(p, n, gradient, w, slot0, slot1, direction);
+        case OptimizerKind::kRmsprop:
+            return update_as<OptimizerKind::kRmsprop>(p, n, gradient, w, slot0, slot1, direction);
+        case OptimizerKind::kRmspropMomentum:
+            return update_as<OptimizerKind::kRmspropMomentum>(p, n, gradient, w, slot0, slot1, direction);
+        case OptimizerKind::kLars:
+            return update_as<OptimizerKind::kLars>(p, n, gradient, w, slot0, slot1, direction);
+        case OptimizerKind::kLamb:
+            return update_as<OptimizerKind::kLamb>(p, n, gradient, w, slot0, slot1, direction);
     }
 }
 
