@@ -7,7 +7,8 @@
 namespace lockstep {
 namespace {
 
-constexpr int kEvaluationRows = 16;             // of the prefix at a time
+constexpr int kEvaluationRows = 16;             // of the prefix at a time, where they stay in a cache
+constexpr int64_t kNoCache = int64_t{1} << 40;  // piece_bytes() of a device that short pieces would leave idle
 constexpr int64_t kPrefixWeights = 256 * 1024;  // bytes that may be read again for every piece
 
 /// Hands out places in the arena, each on a border that the device likes.
@@ -99,9 +100,11 @@ StepPlan plan_evaluation(const Graph& graph, std::span<const int64_t> sizes) {
     const int shards = static_cast<int>(sizes.size());
     plan.fold = fold_program(shards, {0, shards}, sizes);
     if (graph.model.prefix > 0) {
+        const bool whole = graph.backend.piece_bytes() >= kNoCache;
         for (const FoldProgram::Leaf& shard : plan.fold.leaves) {
-            for (int first = shard.begin; first < shard.end; first += kEvaluationRows) {
-                plan.blocks.push_back({first, std::min(kEvaluationRows, shard.end - first)});
+            const int at_once = whole ? shard.end - shard.begin : kEvaluationRows;
+            for (int first = shard.begin; first < shard.end; first += at_once) {
+                plan.blocks.push_back({first, std::min(at_once, shard.end - first)});
             }
         }
         plan.ranges = graph.backend.split_items(static_cast<int>(plan.blocks.size()));
