@@ -49,6 +49,7 @@ struct ConvShape {
     int dilation_h = 1, dilation_w = 1;
     int pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;
     int groups = 1;
+    bool bias = true;
     int out_h() const { return (in.height + pad_top + pad_bottom - dilation_h * (kernel_h - 1) - 1) / stride_h + 1; }
     int out_w() const { return (in.width + pad_left + pad_right - dilation_w * (kernel_w - 1) - 1) / stride_w + 1; }
     SampleShape out() const { return {out_h(), out_w(), out_channels}; }
@@ -56,8 +57,8 @@ struct ConvShape {
     bool operator==(const ConvShape&) const = default;
 };
 
-/// Convolution of any planned number of rows. W [out][in/groups][kh][kw] (PyTorch's), packed by prepare(). A null bias
-/// is none, and then db is null.
+/// Convolution of any planned number of rows. W [out][in/groups][kh][kw] (PyTorch's), packed by prepare(). Of a shape
+/// without a bias, `bias` and db are null, and leaves hold weights only.
 /// Runs of different rows may be under way on different streams at once.
 class Conv {
   public:

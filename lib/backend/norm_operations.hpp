@@ -1,5 +1,6 @@
 // What normalises: batch norm over the last dimension, and local response normalisation across channels. x, y, dy are
-// [rows][channels], a row being one position of one sample. backend/cpu/reference.hpp defines the sums and formulas.
+// [rows][channels], a row being one position of one sample. backend/cpu/reference_norm.hpp defines the sums and the
+// formulas in full.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ class NormOperations {
 
     // Moments of rows: [2][channels], sum of x, then sum of (x - mean)^2 with mean = sum / rows (a second pass).
     virtual void batch_moments(Stream&, int64_t rows, int channels, const float* x, float* moments);
-    /// Moments of left and right rows together, left before right as in the canonical tree. `into` may be either.
+    /// Moments of left and right rows (both > 0) together, left before right as in the canonical tree. `into` may be
+    /// either.
     virtual void merge_moments(Stream&, int channels, int64_t left_rows, int64_t right_rows, const float* left,
                                const float* right, float* into);
     /// statistics [2][channels]: mean = sum / rows; 1 / sqrt(sum of squares / rows + epsilon).
@@ -39,7 +41,7 @@ class NormOperations {
     virtual void batch_norm(Stream&, int64_t rows, int channels, bool relu, const float* x, const float* statistics,
                             const float* gamma, const float* beta, float* y);
     /// sums [2][channels] over rows: dy * xhat (gamma's gradient), then dy (beta's). `masked_by` (or null): y of a
-    /// relu; where it is <= 0, dy counts as +0.
+    /// relu; where it is not > 0, dy counts as +0.
     virtual void batch_norm_sums(Stream&, int64_t rows, int channels, const float* x, const float* statistics,
                                  const float* dy, const float* masked_by, float* sums);
     /// dx = (gamma * inverse) * fma(-xhat, sums[0] / count, dy - sums[1] / count); `count`: rows behind the statistics
