@@ -34,8 +34,19 @@ struct Config {
         std::string shuffle = "full";
         int64_t block = 1024;
         double validation = 0.0;
-        std::vector<ConfigTable> columns;  // csv
+        std::vector<ConfigTable> columns;                                                  // csv
+        std::string label = "fine";                                                        // cifar (of CIFAR-100)
+        std::string image_feature = "image/encoded", label_feature = "image/class/label";  // tfrecord
     } data;
+
+    struct Augment {
+        int64_t pad_crop = 0;
+        bool flip = false;
+        bool resized_crop = false;
+        std::vector<double> scale{0.08, 1.0}, ratio{0.75, 1.3333333333333333};  // of resized_crop
+        double brightness = 0.0, contrast = 0.0, saturation = 0.0;
+        int64_t cutout = 0;
+    } augment;
 
     struct Model {
         std::string name = "mlp";
@@ -121,6 +132,8 @@ struct Config {
         bool graphs = false;
         std::string transport = "auto";
         double timeout_s = 120;
+        int64_t input_threads = 0;
+        std::string cache;
     } device;
 };
 

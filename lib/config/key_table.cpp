@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "config/keys_augment.hpp"
 #include "config/keys_data.hpp"
 #include "config/keys_running.hpp"
 #include "config/keys_training.hpp"
@@ -15,6 +16,7 @@ namespace {
 constexpr Section kSections[] = {
     {"", "The run."},
     {"data", "What is trained on and in which order it is read."},
+    {"augment", "How training samples are varied: a function of seed, epoch and position. Evaluation varies nothing."},
     {"model", "The network."},
     {"batch", "The global batch and the shards it is cut into. Neither depends on the number of ranks."},
     {"train", "How long. Exactly one of `epochs` and `steps`."},
@@ -47,7 +49,7 @@ constexpr auto joined(const Key (&... lists)[Counts]) {
     return keys;
 }
 
-constexpr auto kKeys = joined(kDataKeys, kTrainingKeys, kRunningKeys);
+constexpr auto kKeys = joined(kDataKeys, kAugmentKeys, kTrainingKeys, kRunningKeys);
 
 }  // namespace
 

@@ -4,6 +4,8 @@
 
 #include "config/key.hpp"
 #include "config/key_ranges.hpp"
+#include "config/table_keys_columns.hpp"
+#include "config/table_keys_layers.hpp"
 
 namespace lockstep {
 
@@ -67,11 +69,25 @@ inline constexpr Key kDataKeys[] = {
      .doc = "block size of shuffle = \"block\"",
      .unit = "samples",
      .range = kCount},
+    {.name = "data.label",
+     .field = field<&Config::data, &Config::Data::label>(),
+     .doc = "cifar: which of the two labels of CIFAR-100",
+     .choices = "fine|coarse"},
+    {.name = "data.image_feature",
+     .field = field<&Config::data, &Config::Data::image_feature>(),
+     .doc = "tfrecord: the feature that holds the encoded picture"},
+    {.name = "data.label_feature",
+     .field = field<&Config::data, &Config::Data::label_feature>(),
+     .doc = "tfrecord: the feature that holds the label"},
     {.name = "data.validation",
      .field = field<&Config::data, &Config::Data::validation>(),
      .doc = "share of the training data held out for evaluation",
      .range = kBelowOne,
      .later = "*"},
+    {.name = "data.columns",
+     .field = field<&Config::data, &Config::Data::columns>(),
+     .doc = "csv: what is read of a table and as what, a [[data.columns]] for each column in their order",
+     .table = kColumnKeys},
 
     {.name = "model.name",
      .field = field<&Config::model, &Config::Model::name>(),
@@ -106,6 +122,11 @@ inline constexpr Key kDataKeys[] = {
      .later = "*",
      .effect = KeyEffect::kPath,
      .path = true},
+    {.name = "model.layers",
+     .field = field<&Config::model, &Config::Model::layers>(),
+     .doc = "custom: the network, a [[model.layers]] for each layer, each on top of the one before unless `from` says "
+            "otherwise",
+     .table = kLayerKeys},
 
     {.name = "batch.size",
      .field = field<&Config::batch, &Config::BatchSettings::size>(),

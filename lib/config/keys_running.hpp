@@ -115,6 +115,17 @@ inline constexpr Key kRunningKeys[] = {
      .unit = "s",
      .range = {.least = 0, .most = 1e9, .above = true},
      .effect = KeyEffect::kPerRank},
+    {.name = "device.input_threads",
+     .field = field<&Config::device, &Config::Device::input_threads>(),
+     .doc = "threads that read and decode samples ahead; 0: one, or where pictures are decoded half of the cores",
+     .range = {.least = 0, .most = 256},
+     .effect = KeyEffect::kPerRank},
+    {.name = "device.cache",
+     .field = field<&Config::device, &Config::Device::cache>(),
+     .doc = "folder of what is made of data files once (indices, unpacked files); \"\": lockstep in the user's cache "
+            "folder",
+     .effect = KeyEffect::kPerRank,
+     .path = true},
 };
 
 }  // namespace lockstep

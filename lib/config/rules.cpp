@@ -42,6 +42,12 @@ class Checker {
             }
             check_idx("data.train", data.train);
             check_idx("data.test", data.test);
+        } else if (data.format != "synthetic") {
+            if (data.train.empty()) {
+                add("data.train", fmt::format("data.train: not set; {} needs a path or a list of paths", data.format));
+            }
+            check_list("data.train", data.train);
+            check_list("data.test", data.test);
         }
         check_channels("data.mean", data.mean.size());
         check_channels("data.std", data.std.size());
@@ -49,6 +55,11 @@ class Checker {
             add("data.std", fmt::format("data.std must have as many values as data.mean, got {} and {}",
                                         data.std.size(), data.mean.size()));
         }
+    }
+
+    void check_augment() {
+        check_order("augment.scale", config_.augment.scale);
+        check_order("augment.ratio", config_.augment.ratio);
     }
 
     // A GPU asked for with "auto" may still not be there: that is found where the device is chosen.
@@ -86,6 +97,18 @@ class Checker {
         }
     }
 
+    void check_list(std::string_view key, const DataPaths& paths) {
+        if (paths.images.empty() && paths.labels.empty()) return;
+        add(key,
+            fmt::format("{}: {} needs a path or a list of paths, got {}", key, config_.data.format, toml_text(paths)));
+    }
+
+    void check_order(std::string_view key, const std::vector<double>& range) {
+        if (range.size() == 2 && range[0] > range[1]) {
+            add(key, fmt::format("{} must be [least, largest], got {}", key, toml_text(range)));
+        }
+    }
+
     void check_channels(std::string_view key, size_t count) {
         const std::vector<int64_t>& shape = config_.data.shape;
         if (count == 1 || shape.empty() || static_cast<int64_t>(count) == shape[2]) return;
@@ -106,6 +129,7 @@ std::vector<std::string> check_rules(const Config& config, const Origins& origin
     Checker checker(config, origins, broken);
     checker.check_length();
     checker.check_data();
+    checker.check_augment();
     checker.check_device();
     checker.check_built();
     return std::move(checker).faults();
