@@ -110,8 +110,8 @@ class CudaBackend final : public Backend {
         return checks_.square_sum(cuda_stream(stream), n, gradient, w, divisor, l2);
     }
     void update(Stream& stream, const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0,
-                float* slot1) override {
-        launch_update(params, n, gradient, w, slot0, slot1, cuda_stream(stream));
+                float* slot1, float* direction) override {
+        launch_update(params, n, gradient, w, slot0, slot1, direction, cuda_stream(stream));
     }
 
   private:

@@ -5,12 +5,12 @@
 
 #include <cstdint>
 
-#include "backend/backend.hpp"
+#include "backend/update_params.hpp"
 
 namespace lockstep {
 
-/// Formulas: backend/cpu/reference.hpp. Slots that the optimizer does not have may be null.
+/// Formulas: backend/cpu/reference.hpp. Slots and a direction that the optimizer does not have may be null.
 void launch_update(const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0, float* slot1,
-                   cudaStream_t stream);
+                   float* direction, cudaStream_t stream);
 
 }  // namespace lockstep

@@ -6,116 +6,95 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/fixed_math.hpp"
 
 namespace lockstep {
 namespace {
 
-struct OptimizerRow {
-    const char* name;
-    OptimizerKind kind;
-    bool decoupled_decay;
-    std::array<const char*, 2> slots;  // null: no such slot
-};
+constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
 
-constexpr std::array<OptimizerRow, 5> kOptimizers{{
-    {"sgd", OptimizerKind::kSgd, false, {nullptr, nullptr}},
-    {"momentum", OptimizerKind::kMomentum, false, {"momentum", nullptr}},
-    {"nesterov", OptimizerKind::kNesterov, false, {"momentum", nullptr}},
-    {"adam", OptimizerKind::kAdam, false, {"m", "v"}},
-    {"adamw", OptimizerKind::kAdamW, true, {"m", "v"}},
-}};
-
-const OptimizerRow& row_of(OptimizerKind kind) {
-    return *std::find_if(kOptimizers.begin(), kOptimizers.end(),
-                         [&](const OptimizerRow& row) { return row.kind == kind; });
+/// Whether the norm of the whole gradient is needed.
+bool wants_norm(const OptimizerSpec& spec) {
+    return spec.report_norm || spec.clip_norm > 0;
 }
 
-OptimizerKind kind_of(const std::string& name) {
-    for (const OptimizerRow& row : kOptimizers) {
-        if (name == row.name) return row.kind;
-    }
-    std::string known;
-    for (const OptimizerRow& row : kOptimizers) known += (known.empty() ? "" : ", ") + std::string(row.name);
-    fail(ErrorKind::kUsage, "optimizer.name: \"{}\" is not one of {}", name, known);
+/// Whether each tensor's own norms decide how far it goes.
+bool adapts(OptimizerKind kind) {
+    return kind == OptimizerKind::kLars || kind == OptimizerKind::kLamb;
 }
 
-/// Elements of the largest tensor that the norm must put into the file's order; 0 without one, or without a norm.
-int64_t turned_elements(const OptimizerSpec& spec, std::span<const UpdateTensor> tensors) {
+/// Elements of the largest tensor that a norm must put into the file's order; 0 without one, or without a norm.
+int64_t turned_elements(const OptimizerSpec& spec, OptimizerKind kind, std::span<const UpdateTensor> tensors) {
     int64_t most = 0;
-    if (!spec.report_norm && spec.clip_norm <= 0) return most;
+    if (!wants_norm(spec) && !adapts(kind)) return most;
     for (const UpdateTensor& tensor : tensors) {
         if (!tensor.file_columns.empty()) most = std::max(most, tensor.count);
     }
     return most;
 }
 
-/// 1 - beta^u in fp64, rounded once: Adam's bias correction.
-float bias_correction(double beta, int64_t update) {
-    return static_cast<float>(1.0 - power_int_fixed(beta, static_cast<unsigned long long>(update)));
-}
-
-/// What an update's parameters share over all tensors, but for what depends on the gradient.
-UpdateParams step_params(const OptimizerSpec& spec, OptimizerKind kind, int64_t update, float lr) {
-    UpdateParams params;
-    params.kind = kind;
-    params.lr = lr;
-    params.momentum = static_cast<float>(spec.momentum);
-    params.beta1 = static_cast<float>(spec.beta1);
-    params.beta2 = static_cast<float>(spec.beta2);
-    params.one_minus_beta1 = static_cast<float>(1.0 - spec.beta1);
-    params.one_minus_beta2 = static_cast<float>(1.0 - spec.beta2);
-    params.correction1 = bias_correction(spec.beta1, update);
-    params.correction2 = bias_correction(spec.beta2, update);
-    params.epsilon = static_cast<float>(spec.epsilon);
-    return params;
+/// Elements of the largest tensor for which lamb leaves a direction.
+int64_t direction_elements(OptimizerKind kind, std::span<const UpdateTensor> tensors) {
+    int64_t most = 0;
+    if (kind != OptimizerKind::kLamb) return most;
+    for (const UpdateTensor& tensor : tensors) most = std::max(most, tensor.count);
+    return most;
 }
 
 }  // namespace
 
 Update::Update(const OptimizerSpec& spec, std::vector<UpdateTensor> tensors, int64_t flat_elements, Backend& backend)
     : spec_(spec),
-      kind_(kind_of(spec.name)),
+      kind_(optimizer_kind(spec)),
       tensors_(std::move(tensors)),
       flat_elements_(flat_elements),
       backend_(backend),
-      file_order_count_(turned_elements(spec_, tensors_)) {
+      squares_(tensors_.size()),
+      file_order_count_(turned_elements(spec_, kind_, tensors_)) {
     if (spec_.decay != "all" && spec_.decay != "weights") {
         fail(ErrorKind::kUsage, "optimizer.decay: \"{}\" is not one of all, weights", spec_.decay);
     }
-    const auto bytes = static_cast<std::size_t>(flat_elements_) * sizeof(float);
-    for (std::size_t s = 0; s < 2; ++s) {
-        if (row_of(kind_).slots[s] != nullptr) state_[s] = backend_.allocate(bytes);
+    for (int s = 0; s < update_slots(kind_); ++s) {
+        state_[s] = backend_.allocate(static_cast<std::size_t>(flat_elements_ * kFloat));
     }
-    if (spec_.report_norm || spec_.clip_norm > 0) {
-        for (const UpdateTensor& tensor : tensors_) {
-            columns_.emplace_back();
-            if (tensor.file_columns.empty()) continue;
-            const std::size_t size = tensor.file_columns.size() * sizeof(int32_t);
-            columns_.back() = backend_.allocate(size);
-            backend_.upload(backend_.main(), tensor.file_columns.data(), columns_.back()->data(), size);
-        }
-        if (file_order_count_ > 0) {
-            file_order_ = backend_.allocate(static_cast<std::size_t>(2 * file_order_count_) * sizeof(float));
-        }
+    if (const float initial = initial_slot_value(spec_, kind_); initial != 0) fill(state_[0]->floats(), initial);
+    if (const int64_t most = direction_elements(kind_, tensors_); most > 0) {
+        direction_ = backend_.allocate(static_cast<std::size_t>(most * kFloat));
+    }
+    columns_.resize(tensors_.size());
+    if (file_order_count_ == 0) return;
+    file_order_ = backend_.allocate(static_cast<std::size_t>(2 * file_order_count_ * kFloat));
+    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+        const std::vector<int32_t>& columns = tensors_[t].file_columns;
+        if (columns.empty()) continue;
+        const std::size_t size = columns.size() * sizeof(int32_t);
+        columns_[t] = backend_.allocate(size);
+        backend_.upload(backend_.main(), columns.data(), columns_[t]->data(), size);
+    }
+}
+
+/// In pieces, so that no second copy of a large array lies on the host.
+void Update::fill(float* values, float value) {
+    const std::vector<float> piece(static_cast<std::size_t>(std::min<int64_t>(flat_elements_, 1 << 16)), value);
+    const auto size = static_cast<int64_t>(piece.size());
+    for (int64_t at = 0; at < flat_elements_; at += size) {
+        const int64_t count = std::min(size, flat_elements_ - at);
+        backend_.upload(backend_.main(), piece.data(), values + at, static_cast<std::size_t>(count * kFloat));
     }
 }
 
 UpdateBytes update_bytes(const OptimizerSpec& spec, std::span<const UpdateTensor> tensors, int64_t flat_elements) {
-    constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+    const OptimizerKind kind = optimizer_kind(spec);
     UpdateBytes bytes;
-    for (const char* slot : row_of(kind_of(spec.name)).slots) {
-        if (slot != nullptr) bytes.state += flat_elements * kFloat;
-    }
-    bytes.scratch = 2 * turned_elements(spec, tensors) * kFloat;
+    bytes.state = update_slots(kind) * flat_elements * kFloat;
+    bytes.scratch = (2 * turned_elements(spec, kind, tensors) + direction_elements(kind, tensors)) * kFloat;
     return bytes;
 }
 
 UpdateResult Update::apply(const float* gradient, float loss_sum, int64_t b, int64_t u, float lr, double lr_double,
                            float* weights, float loss_scale) {
-    const bool wants_norm = spec_.report_norm || spec_.clip_norm > 0;
     const float divisor = (spec_.average ? static_cast<float>(b) : 1.0F) * loss_scale;
-    const double squares = wants_norm ? square_sum(gradient, weights, divisor) : std::nan("");
+    const bool sums = wants_norm(spec_) || kind_ == OptimizerKind::kLars;
+    const double squares = sums ? square_sums(gradient, weights, divisor) : std::nan("");
     UpdateResult result;
     // G is finite exactly where g = G / b is; gaps between tensors hold zeros. A finite sum of squares shows it without
     // a pass of its own.
@@ -126,53 +105,70 @@ UpdateResult Update::apply(const float* gradient, float loss_sum, int64_t b, int
     }
     UpdateParams params = step_params(spec_, kind_, u, lr);
     params.divisor = divisor;
-    if (wants_norm) {
+    if (wants_norm(spec_)) {
         const auto norm = static_cast<float>(std::sqrt(squares));
         const auto limit = static_cast<float>(spec_.clip_norm);
         params.clip_active = spec_.clip_norm > 0 && norm > limit;
         if (params.clip_active) params.clip = limit / norm;
         result.grad_norm = norm;
     }
-    const bool decoupled = row_of(kind_).decoupled_decay;
-    for (const UpdateTensor& tensor : tensors_) {
-        const double decay = decays(tensor) ? spec_.weight_decay : 0.0;
-        params.l2 = decays(tensor) ? static_cast<float>(spec_.l2) : 0.0F;
-        params.weight_decay = decoupled ? 0.0F : static_cast<float>(decay);
-        params.decay_factor = decoupled ? static_cast<float>(1.0 - lr_double * decay) : 1.0F;
-        const auto slot = [&](std::size_t s) { return state_[s] ? state_[s]->floats() + tensor.offset : nullptr; };
-        backend_.update(backend_.main(), params, tensor.count, gradient + tensor.offset, weights + tensor.offset,
-                        slot(0), slot(1));
-    }
+    for (std::size_t t = 0; t < tensors_.size(); ++t) update_tensor(t, params, lr_double, gradient, weights);
     return result;
+}
+
+void Update::update_tensor(std::size_t t, UpdateParams params, double lr, const float* gradient, float* weights) {
+    const UpdateTensor& tensor = tensors_[t];
+    const double decay = decay_of(tensor);
+    float* const w = weights + tensor.offset;
+    params.l2 = l2_of(tensor);
+    params.weight_decay = static_cast<float>(decay);
+    if (kind_ == OptimizerKind::kAdamW) params.decay_factor = static_cast<float>(1.0 - lr * decay);
+    // What does not decay (biases, by optimizer.decay) does not adapt either.
+    const bool adapting = adapts(kind_) && decays(tensor);
+    if (kind_ == OptimizerKind::kLars && adapting) {
+        const double clip = params.clip_active ? params.clip : 1.0;
+        params.trust = lars_ratio(spec_, norm_of(t, w), std::sqrt(squares_[t]) * clip);
+    }
+    if (kind_ == OptimizerKind::kLamb && !adapting) params.kind = OptimizerKind::kAdam;
+    const auto slot = [&](int s) { return state_[s] ? state_[s]->floats() + tensor.offset : nullptr; };
+    float* const direction = direction_ ? direction_->floats() : nullptr;
+    backend_.update(backend_.main(), params, tensor.count, gradient + tensor.offset, w, slot(0), slot(1), direction);
+    if (params.kind != OptimizerKind::kLamb) return;
+    UpdateParams step;
+    step.lr = lamb_rate(lr, norm_of(t, w), norm_of(t, direction));
+    backend_.update(backend_.main(), step, tensor.count, direction, w, nullptr, nullptr, nullptr);
 }
 
 std::vector<Update::Slot> Update::slots() {
     std::vector<Slot> slots;
     for (std::size_t s = 0; s < 2; ++s) {
-        if (state_[s]) slots.push_back({row_of(kind_).slots[s], state_[s]->floats()});
+        if (state_[s]) slots.push_back({slot_names(kind_)[s], state_[s]->floats()});
     }
     return slots;
 }
 
-/// Of g, l2 included; tensors are added in model order.
-double Update::square_sum(const float* gradient, const float* weights, float divisor) {
+/// Of g, l2 included, for each tensor; they are added in model order.
+double Update::square_sums(const float* gradient, const float* weights, float divisor) {
     double sum = 0;
     for (std::size_t t = 0; t < tensors_.size(); ++t) {
         const UpdateTensor& tensor = tensors_[t];
-        const float l2 = decays(tensor) ? static_cast<float>(spec_.l2) : 0.0F;
-        const float* const g = gradient + tensor.offset;
-        const float* const w = weights + tensor.offset;
-        sum += tensor.file_columns.empty() ? backend_.square_sum(backend_.main(), tensor.count, g, w, divisor, l2)
-                                           : file_order_square_sum(t, g, w, divisor, l2);
+        squares_[t] = square_sum(t, gradient + tensor.offset, weights + tensor.offset, divisor, l2_of(tensor));
+        sum += squares_[t];
     }
     return sum;
 }
 
+double Update::norm_of(std::size_t t, const float* values) {
+    return std::sqrt(square_sum(t, values, values, 1, 0));
+}
+
 /// The sum's blocks and chains are numbered by the file's elements, so a tensor with turned columns is put into that
-/// order first.
-double Update::file_order_square_sum(std::size_t t, const float* gradient, const float* weights, float divisor,
-                                     float l2) {
+/// order first. `gradient` and `weights` are the tensor's own.
+double Update::square_sum(std::size_t t, const float* gradient, const float* weights, float divisor, float l2) {
     const UpdateTensor& tensor = tensors_[t];
+    if (tensor.file_columns.empty()) {
+        return backend_.square_sum(backend_.main(), tensor.count, gradient, weights, divisor, l2);
+    }
     const auto width = static_cast<int>(tensor.file_columns.size());
     float* const turned_gradient = file_order_->floats();
     float* const turned_weights = turned_gradient + file_order_count_;

@@ -1,6 +1,6 @@
 // One weight update, identically on all ranks, each part exactly once and in one order: check, divide, l2, norm, clip,
-// coupled decay, optimizer. The fused elementwise formulas are the backend's (backend.hpp, UpdateParams); what is
-// decided once for all elements (the norm, the factors, whether to update at all) is decided here.
+// coupled decay, optimizer. The fused elementwise formulas are the backend's (backend/update_params.hpp); what is
+// decided once for all elements (norms, factors, whether to update at all) is decided here.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,16 @@
 #include <vector>
 
 #include "backend/backend.hpp"
+#include "optim/optimizer.hpp"
 
 namespace lockstep {
-
-struct OptimizerSpec {
-    std::string name = "momentum";  // sgd | momentum | nesterov | adam | adamw
-    double momentum = 0.9, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-    double weight_decay = 0, l2 = 0, clip_norm = 0;
-    std::string decay = "all";  // all | weights
-    bool average = true;        // reduce.op
-    bool report_norm = false;   // log.grad_norm, or clipping
-};
 
 /// One trainable tensor in the flat arrays.
 struct UpdateTensor {
     int64_t offset = 0;
     int64_t count = 0;
     bool is_weight = true;  // rank >= 2: what optimizer.decay = "weights" means
-    /// Parameter::file_columns(): the gradient norm adds squares in the file's order. Empty where memory has that
-    /// order.
+    /// Parameter::file_columns(): norms add squares in the file's order. Empty where memory has that order.
     std::vector<int32_t> file_columns = {};
 };
 
@@ -38,7 +29,7 @@ struct UpdateResult {
     std::optional<float> grad_norm;  // when clipping or asked for
 };
 
-/// Bytes on the device that an Update of such tensors holds: optimizer state, and scratch of the gradient's norm.
+/// Bytes on the device that an Update of such tensors holds: optimizer state, and scratch of norms and directions.
 struct UpdateBytes {
     int64_t state = 0;
     int64_t scratch = 0;
@@ -47,7 +38,8 @@ UpdateBytes update_bytes(const OptimizerSpec& spec, std::span<const UpdateTensor
 
 class Update {
   public:
-    /// Throws kUsage for an unknown optimizer or decay. The optimizer's state starts at 0.
+    /// Throws kUsage for an unknown optimizer or decay. The optimizer's state starts at 0, squares at
+    /// optimizer.initial.
     Update(const OptimizerSpec& spec, std::vector<UpdateTensor> tensors, int64_t flat_elements, Backend& backend);
 
     /// `gradient`: flat total G (after the lead). `weights`: flat. b: samples behind it. u: 1-based number among the
@@ -65,9 +57,14 @@ class Update {
     std::vector<Slot> slots();
 
   private:
-    double square_sum(const float* gradient, const float* weights, float divisor);
-    double file_order_square_sum(std::size_t t, const float* gradient, const float* weights, float divisor, float l2);
+    void fill(float* values, float value);
+    double square_sums(const float* gradient, const float* weights, float divisor);
+    double square_sum(std::size_t t, const float* gradient, const float* weights, float divisor, float l2);
+    double norm_of(std::size_t t, const float* values);
+    double decay_of(const UpdateTensor& tensor) const { return decays(tensor) ? spec_.weight_decay : 0.0; }
+    float l2_of(const UpdateTensor& tensor) const { return decays(tensor) ? static_cast<float>(spec_.l2) : 0.0F; }
     bool decays(const UpdateTensor& tensor) const { return tensor.is_weight || spec_.decay == "all"; }
+    void update_tensor(std::size_t t, UpdateParams params, double lr, const float* gradient, float* weights);
 
     OptimizerSpec spec_;
     OptimizerKind kind_;
@@ -75,8 +72,10 @@ class Update {
     int64_t flat_elements_;
     Backend& backend_;
     std::unique_ptr<Buffer> state_[2];
-    std::unique_ptr<Buffer> file_order_;  // gradient and weights of one tensor in the file's order, for the norm
-    int64_t file_order_count_ = 0;        // elements of each of the two
+    std::vector<double> squares_;                   // of each tensor's gradient, where a norm is wanted
+    std::unique_ptr<Buffer> direction_;             // lamb's, of one tensor
+    std::unique_ptr<Buffer> file_order_;            // gradient and weights of one tensor in the file's order, for norms
+    int64_t file_order_count_ = 0;                  // elements of each of the two
     std::vector<std::unique_ptr<Buffer>> columns_;  // of each tensor: its file_columns on the device, for that
 };
 

@@ -139,9 +139,10 @@ class SeparateMemoryBackend final : public Backend {
         return inner_->square_sum(inner_->main(), n, real(gradient), real(w), divisor, l2);
     }
     void update(Stream& s, const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0,
-                float* slot1) override {
+                float* slot1, float* direction) override {
         queue(s, [=, this] {
-            inner_->update(inner_->main(), params, n, real(gradient), real(w), real(slot0), real(slot1));
+            inner_->update(inner_->main(), params, n, real(gradient), real(w), real(slot0), real(slot1),
+                           real(direction));
         });
     }
 
