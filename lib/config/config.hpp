@@ -71,11 +71,15 @@ struct Config {
         std::optional<int64_t> steps;
         std::string loss = "auto";
         double label_smoothing = 0.0;
+        std::string stop_metric;
+        int64_t stop_patience = 10;
     } train;
 
     struct Optimizer {
         std::string name = "momentum";
         double lr = 0.05, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, rho = 0.9, epsilon = 1e-8;
+        bool epsilon_inside = false;
+        double rmsprop_momentum = 0.0, initial = 0.0, trust = 0.001;
         double weight_decay = 0.0, l2 = 0.0;
         std::string decay = "all";
         double clip_norm = 0.0;
@@ -87,6 +91,9 @@ struct Config {
         std::vector<double> boundaries, values;
         double end = 0.0, power = 1.0, rate = 0.96;
         bool staircase = false;
+        std::string metric = "loss";
+        int64_t patience = 10;
+        double min_lr = 0.0;
     } schedule;
 
     struct Reduce {
