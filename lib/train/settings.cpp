@@ -51,7 +51,12 @@ OptimizerSpec optimizer_spec(const Config& config) {
     spec.momentum = from.momentum;
     spec.beta1 = from.beta1;
     spec.beta2 = from.beta2;
+    spec.rho = from.rho;
     spec.epsilon = from.epsilon;
+    spec.epsilon_inside = from.epsilon_inside;
+    spec.rmsprop_momentum = from.rmsprop_momentum;
+    spec.initial = from.initial;
+    spec.trust = from.trust;
     spec.weight_decay = from.weight_decay;
     spec.l2 = from.l2;
     spec.clip_norm = from.clip_norm;
