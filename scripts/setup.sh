@@ -21,6 +21,8 @@ libssl-dev               OpenSSL: SHA-256 of weights and data
 libdeflate-dev           libdeflate: .gz data sets
 libxxhash-dev            xxHash: fast hashes of weights
 zlib1g-dev               says where a damaged .gz goes wrong; checksums of .npz files
+libjpeg62-turbo-dev      libjpeg-turbo: JPEG pictures
+libpng-dev               libpng: PNG pictures
 ca-certificates          certificates for package mirrors over https
 dataset-fashion-mnist    Fashion-MNIST: 60,000 + 10,000 real images
 '

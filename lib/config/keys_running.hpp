@@ -122,8 +122,8 @@ inline constexpr Key kRunningKeys[] = {
      .effect = KeyEffect::kPerRank},
     {.name = "device.cache",
      .field = field<&Config::device, &Config::Device::cache>(),
-     .doc = "folder of what is made of data files once (indices, unpacked files); \"\": lockstep in the user's cache "
-            "folder",
+     .doc = "folder of what is made of data files once (indices, unpacked files); \"\": a folder of the user among "
+            "temporary files",
      .effect = KeyEffect::kPerRank,
      .path = true},
 };
