@@ -10,6 +10,7 @@
 #include "backend/cpu/conv.hpp"
 #include "backend/cpu/cpu_context.hpp"
 #include "backend/cpu/cpu_isa.hpp"
+#include "backend/cpu/cpu_operations.hpp"
 #include "backend/cpu/dense.hpp"
 #include "backend/cpu/kernels.hpp"
 #include "backend/cpu/pool_plan.hpp"
@@ -30,21 +31,21 @@ class CpuBuffer : public Buffer {
     CpuMemory memory_;
 };
 
-class CpuBackend : public Backend {
+class CpuBackend final : public CpuOperations {
   public:
     CpuBackend(Isa isa, int threads)
-        : context_(isa, threads),
+        : CpuOperations(isa, threads),
           elementwise_(elementwise_kernels(isa)),
           softmax_(softmax_kernels(isa)),
           dropout_(dropout_kernels(isa)),
           update_(update_kernels(isa)),
-          main_(0, &context_.pool()) {
-        for (int i = 0; i < context_.threads(); ++i) single_.emplace_back(i, nullptr);
+          main_(0, &context().pool()) {
+        for (int i = 0; i < context().threads(); ++i) single_.emplace_back(i, nullptr);
     }
 
     std::string name() const override {
-        const int threads = context_.threads();
-        return fmt::format("cpu {}, {} thread{}", isa_name(context_.isa()), threads, threads == 1 ? "" : "s");
+        const int threads = context().threads();
+        return fmt::format("cpu {}, {} thread{}", isa_name(context().isa()), threads, threads == 1 ? "" : "s");
     }
 
     std::string fingerprint() const override { return kNumericFingerprint; }
@@ -67,17 +68,17 @@ class CpuBackend : public Backend {
     Stream& communication() override { return main_; }
     void order(Stream&, Stream&) override {}
     int64_t piece_bytes() const override { return int64_t{512} * 1024; }
-    int streams() const override { return context_.threads(); }
+    int streams() const override { return context().threads(); }
     std::vector<ShardRange> split_items(int count) const override;
     void for_each_range(std::span<const ShardRange> ranges, FunctionRef<void(Stream&, int)> body) override;
 
     std::unique_ptr<Dense> plan_dense(int in, int out, const FoldProgram& fold, bool relu) override {
-        return make_cpu_dense(context_, in, out, fold, relu);
+        return make_cpu_dense(context(), in, out, fold, relu);
     }
     std::unique_ptr<Conv> plan_conv(const ConvShape& shape, bool relu, bool backward_data) override {
-        return make_cpu_conv(context_, shape, relu, backward_data);
+        return make_cpu_conv(context(), shape, relu, backward_data);
     }
-    std::unique_ptr<Pool> plan_pool(const PoolShape& shape) override { return make_cpu_pool(context_, shape); }
+    std::unique_ptr<Pool> plan_pool(const PoolShape& shape) override { return make_cpu_pool(context(), shape); }
 
     void relu(Stream& stream, int64_t n, const float* x, float* y) override {
         for_elements(stream, n,
@@ -125,7 +126,6 @@ class CpuBackend : public Backend {
         for_slices(cpu_stream(stream), n, kLineFloats, n >= kElementsWorthThreads, body);
     }
 
-    CpuContext context_;
     const ElementwiseKernels& elementwise_;
     const SoftmaxKernels& softmax_;
     const DropoutKernels& dropout_;
@@ -136,7 +136,7 @@ class CpuBackend : public Backend {
 };
 
 std::vector<ShardRange> CpuBackend::split_items(int count) const {
-    const int threads = context_.threads();
+    const int threads = context().threads();
     const bool even = count > 0 && count % threads == 0;
     if (threads == 1 || !(even || count >= 3 * threads)) return {{0, count}};
     std::vector<ShardRange> ranges;
@@ -153,7 +153,7 @@ void CpuBackend::for_each_range(std::span<const ShardRange> ranges, FunctionRef<
         return;
     }
     const int count = static_cast<int>(ranges.size());
-    context_.pool().run([&](int part, int parts) {
+    context().pool().run([&](int part, int parts) {
         for (int i = part; i < count; i += parts) body(single_[static_cast<std::size_t>(part)], i);
     });
 }

@@ -20,12 +20,19 @@
 
 #include <cstdint>
 
+#include "backend/cpu/norm_kernels.hpp"
 #include "backend/norm_operations.hpp"
 
 namespace lockstep::reference {
 
 /// Rows in a block of a sum over rows.
 inline constexpr int64_t kSumBlockRows = 256;
+
+// Sums of a slice (norm_kernels.hpp), added to totals.
+void add_sums(const NormSlice& slice, const float* x, float* sums);
+void add_squares(const NormSlice& slice, const float* x, const float* sums, float count, float* squares);
+void add_gradient_sums(const NormSlice& slice, const float* x, const float* mean, const float* inverse, const float* dy,
+                       const float* masked_by, float* xhat_sums, float* dy_sums);
 
 void batch_moments(int64_t rows, int channels, const float* x, float* moments);
 void merge_moments(int channels, int64_t left_rows, int64_t right_rows, const float* left, const float* right,
