@@ -11,6 +11,7 @@
 #include "same_command.hpp"
 #include "train/agreement.hpp"
 #include "train/run_directory.hpp"
+#include "train/stop_signal.hpp"
 
 namespace lockstep {
 namespace {
@@ -61,6 +62,7 @@ int shared_outcome(Communicator& comm, const Invocation& invocation, FunctionRef
         check_same_command(comm, invocation);
         return body(comm);
     } catch (const SharedError& e) {
+        let_stop_handlers_speak(false);  // the launcher sends TERM as soon as another rank has left
         if (comm.rank() == 0) e.positioned() ? report_positioned(e.what()) : report(e.what(), invocation.global);
         return exit_code(e.kind());
     }

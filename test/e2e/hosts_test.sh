@@ -44,7 +44,7 @@ ended() {
     last_exit=0
     wait $job 2> /dev/null || last_exit=$?
     job=
-    wait_for 3 eval '[[ -z $(hosts_running) ]]'
+    wait_for 10 eval '[[ -z $(hosts_running) ]]'
 }
 rank_on() { # HOST RANK: its process
     local process
