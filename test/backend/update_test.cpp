@@ -9,12 +9,14 @@ using namespace lockstep::test;
 
 namespace {
 
-constexpr OptimizerKind kKinds[] = {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kNesterov,
-                                    OptimizerKind::kAdam, OptimizerKind::kAdamW};
+constexpr OptimizerKind kKinds[] = {OptimizerKind::kSgd,     OptimizerKind::kMomentum, OptimizerKind::kNesterov,
+                                    OptimizerKind::kAdam,    OptimizerKind::kAdamW,    OptimizerKind::kAdagrad,
+                                    OptimizerKind::kRmsprop, OptimizerKind::kLars,     OptimizerKind::kRmspropMomentum,
+                                    OptimizerKind::kLamb};
 
-UpdateParams random_params(Random& random) {
+UpdateParams random_params(Random& random, OptimizerKind kind) {
     UpdateParams p;
-    p.kind = kKinds[random.in(0, 4)];
+    p.kind = kind;
     p.divisor = random.in(0, 1) == 0 ? 1.0F : static_cast<float>(random.in(2, 200));
     p.clip_active = random.in(0, 1) == 0;
     p.clip = 0.37F;
@@ -26,25 +28,34 @@ UpdateParams random_params(Random& random) {
     p.correction1 = static_cast<float>(1.0 - std::pow(0.9, u)),
     p.correction2 = static_cast<float>(1.0 - std::pow(0.999, u));
     p.decay_factor = static_cast<float>(1.0 - 0.013 * 5e-2);
+    p.epsilon_inside = random.in(0, 1) == 0;
+    p.trust = 0.23F;
     return p;
 }
 
 struct State {
-    Floats w, slot0, slot1;
+    Floats w, slot0, slot1, direction;
 };
 
-State random_state(Random& random, int64_t n) {
-    State s{Floats(random, n), Floats(random, n, 0.1F), Floats(random, n, 0.1F)};
-    for (int64_t i = 0; i < n; ++i) s.slot1[i] = std::fabs(s.slot1[i]);  // adam's is a mean of squares
+/// Sums and means of squares are not negative.
+State random_state(Random& random, int64_t n, OptimizerKind kind) {
+    State s{Floats(random, n), Floats(random, n, 0.1F), Floats(random, n, 0.1F), Floats(random, n)};
+    const bool first =
+        kind == OptimizerKind::kAdagrad || kind == OptimizerKind::kRmsprop || kind == OptimizerKind::kRmspropMomentum;
+    Floats& squares = first ? s.slot0 : s.slot1;
+    for (int64_t i = 0; i < n; ++i) squares[i] = std::fabs(squares[i]);
     return s;
 }
 
-/// One weight through one update; returns w. Slots start as given.
-float update_one(const NamedBackend& on, const UpdateParams& p, float gradient, float w, float slot0 = 0) {
+/// One weight through one update; returns w, or lamb's direction. Slots start as given.
+float update_one(const NamedBackend& on, const UpdateParams& p, float gradient, float w, float slot0 = 0,
+                 float slot1 = 0) {
     const OnDevice<float> g(on, 1, gradient);
-    OnDevice<float> weight(on, 1, w), first(on, 1, slot0), second(on, 1);
-    on->update(on.main(), p, 1, g.data(), weight.data(), first.data(), second.data());
-    return weight.fetch()[0];
+    OnDevice<float> weight(on, 1, w), first(on, 1, slot0), second(on, 1, slot1), direction(on, 1);
+    on->update(on.main(), p, 1, g.data(), weight.data(), first.data(), second.data(), direction.data());
+    if (p.kind != OptimizerKind::kLamb) return weight.fetch()[0];
+    CHECK(weight.fetch()[0] == w);
+    return direction.fetch()[0];
 }
 
 double square_sum_by_definition(int64_t n, const Floats& gradient, const Floats& w, float divisor, float l2,
@@ -72,21 +83,23 @@ TEST_CASE("every optimizer with every option gives the reference's bytes on ever
     Random random;
     INFO("seed " << random.seed());
     const auto backends = every_backend();
-    for (int round = 0; round < 4; ++round) {
+    for (const OptimizerKind kind : kKinds) {
         for (const int64_t n : sizes_with_tails(random)) {
-            const UpdateParams p = random_params(random);
+            const UpdateParams p = random_params(random, kind);
             const Floats gradient(random, n);
-            const State start = random_state(random, n);
+            const State start = random_state(random, n, kind);
             State expected = start;
-            reference::update(p, n, gradient.data(), expected.w.data(), expected.slot0.data(), expected.slot1.data());
+            reference::update(p, n, gradient.data(), expected.w.data(), expected.slot0.data(), expected.slot1.data(),
+                              expected.direction.data());
             for (const NamedBackend& on : backends) {
-                INFO(on.name << ", n " << n << ", kind " << static_cast<int>(p.kind));
+                INFO(on.name << ", n " << n << ", kind " << static_cast<int>(kind));
                 const OnDevice g(on, gradient);
-                OnDevice w(on, start.w), slot0(on, start.slot0), slot1(on, start.slot1);
-                on->update(on.main(), p, n, g.data(), w.data(), slot0.data(), slot1.data());
+                OnDevice w(on, start.w), slot0(on, start.slot0), slot1(on, start.slot1), direction(on, start.direction);
+                on->update(on.main(), p, n, g.data(), w.data(), slot0.data(), slot1.data(), direction.data());
                 REQUIRE(same_bytes(w.fetch(), expected.w));
                 REQUIRE(same_bytes(slot0.fetch(), expected.slot0));
                 REQUIRE(same_bytes(slot1.fetch(), expected.slot1));
+                REQUIRE(same_bytes(direction.fetch(), expected.direction));
             }
         }
     }
@@ -99,10 +112,10 @@ TEST_CASE("sgd has no slots and momentum one: absent slots may be null") {
         p.lr = 0.5F;
         const OnDevice<float> gradient(on, 1, 1.0F);
         OnDevice<float> w(on, 1, 1.0F), v(on, 1);
-        on->update(on.main(), p, 1, gradient.data(), w.data(), nullptr, nullptr);
+        on->update(on.main(), p, 1, gradient.data(), w.data(), nullptr, nullptr, nullptr);
         CHECK(w.fetch()[0] == 0.5F);
         p.kind = OptimizerKind::kMomentum;
-        on->update(on.main(), p, 1, gradient.data(), w.data(), v.data(), nullptr);
+        on->update(on.main(), p, 1, gradient.data(), w.data(), v.data(), nullptr, nullptr);
         CHECK((w.fetch()[0] == 0.0F && v.fetch()[0] == 1.0F));
     }
 }
@@ -116,6 +129,11 @@ TEST_CASE("sgd has no slots and momentum one: absent slots may be null") {
 //   = 1.875 adamw, decay factor 1/2:         no coupled decay: g = 1.5; m = 0.75, v = 0.5625; over the corrections 1.5
 //   and 2.25;
 //                                    root 1.5; epsilon 1.5: w = 1 - (1/4) 1.5 / 3 = 0.875
+//   lamb, weight decay 1/4, slots 0: g = 1.5, slots and root as adamw's: direction 1.5 / 3 + 2/4 = 1; w stays
+//   adagrad, s = 5: s = 5 + 4 = 9; epsilon 1: w = 2 - (1/4) 2 / (3 + 1) = 1.875; s = 12, epsilon inside 0: 2 - 2/16
+//   rmsprop, rho 3/4, s = 4: s = 3 + 1 = 4; epsilon 2: w = 2 - (1/4) 2 / (2 + 2) = 1.875; epsilon 12 inside: the same
+//   rmsprop with momentum 1/2, v = 1: v = 1/2 + (1/4) 2 / 4 = 0.625; w = 1.375
+//   lars, trust 1/2, momentum 1/2, v = 2: g = 2/2 = 1; v = 1 + 1 = 2; w = 2 - 2/4 = 1.5
 TEST_CASE("each optimizer agrees with a step computed by hand") {
     UpdateParams p;
     p.divisor = 4, p.l2 = 0.5F, p.clip_active = true, p.clip = 0.5F, p.weight_decay = 0.25F, p.lr = 0.25F,
@@ -134,6 +152,20 @@ TEST_CASE("each optimizer agrees with a step computed by hand") {
         CHECK(update_one(on, p, 8, 2) == 1.875F);
         p.kind = OptimizerKind::kAdamW, p.epsilon = 1.5F;
         CHECK(update_one(on, p, 8, 2) == 0.875F);
+        p.kind = OptimizerKind::kLamb;
+        CHECK(update_one(on, p, 8, 2) == 1.0F);
+        p.kind = OptimizerKind::kAdagrad, p.epsilon = 1;
+        CHECK(update_one(on, p, 8, 2, 5) == 1.875F);
+        p.epsilon = 0, p.epsilon_inside = true;
+        CHECK(update_one(on, p, 8, 2, 12) == 1.875F);
+        p.kind = OptimizerKind::kRmsprop, p.epsilon = 12;
+        CHECK(update_one(on, p, 8, 2, 4) == 1.875F);
+        p.epsilon = 2, p.epsilon_inside = false;
+        CHECK(update_one(on, p, 8, 2, 4) == 1.875F);
+        p.kind = OptimizerKind::kRmspropMomentum;
+        CHECK(update_one(on, p, 8, 2, 4, 1) == 1.375F);
+        p.kind = OptimizerKind::kLars, p.trust = 0.5F;
+        CHECK(update_one(on, p, 8, 2, 2) == 1.5F);
     }
 }
 

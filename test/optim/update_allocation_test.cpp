@@ -11,7 +11,7 @@ TEST_CASE("an update allocates nothing, clipped and with turned columns either")
     constexpr int64_t kCount = 64 * 48;
     UpdateTensor tensor{.offset = 0, .count = kCount};
     for (int32_t j = 0; j < 48; ++j) tensor.file_columns.push_back(j % 3 * 16 + j / 3);
-    for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw"}) {
+    for (const char* name : {"sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw", "lars", "lamb"}) {
         OptimizerSpec spec;
         spec.name = name;
         spec.clip_norm = 0.5;

@@ -15,6 +15,8 @@
 namespace lockstep {
 namespace {
 
+constexpr const char* kAll[] = {"sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw", "lars", "lamb"};
+
 OptimizerSpec optimizer(const std::string& name) {
     OptimizerSpec spec;
     spec.name = name;
@@ -216,7 +218,7 @@ TEST_CASE("decay = weights spares the biases, in l2, coupled and decoupled decay
 TEST_CASE("a non-finite gradient or loss changes nothing and says so") {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     const float inf = std::numeric_limits<float>::infinity();
-    for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw"}) {
+    for (const char* name : kAll) {
         OptimizerSpec spec = optimizer(name);
         spec.clip_norm = GENERATE(0.0, 1.0);
         Trial trial(spec, one_tensor(3), {1, 2, 3});
@@ -287,13 +289,16 @@ TEST_CASE("threads, instruction sets and the cut into tensors decide no bit of a
     };
     const std::vector<UpdateTensor> cut{
         {.offset = 0, .count = 17}, {.offset = 17, .count = 4'100}, {.offset = 4'117, .count = 886}};
-    for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw"}) {
+    for (const std::string name : kAll) {
+        const bool adapts = name == "lars" || name == "lamb";  // by each tensor's norms: the cut is the model's there
         const std::vector<float> expected = run(name, one_tensor(kCount), {Isa::kScalar, 1});
+        const std::vector<float> expected_cut = adapts ? run(name, cut, {Isa::kScalar, 1}) : expected;
+        CHECK(same_bytes(expected_cut, expected) != adapts);
         for (const Isa isa : available_isas()) {
             for (const int threads : {1, 2, 3}) {
                 CAPTURE(name, isa_name(isa), threads);
                 CHECK(same_bytes(run(name, one_tensor(kCount), {isa, threads}), expected));
-                CHECK(same_bytes(run(name, cut, {isa, threads}), expected));
+                CHECK(same_bytes(run(name, cut, {isa, threads}), expected_cut));
             }
         }
     }
@@ -330,6 +335,15 @@ TEST_CASE("slots are named as checkpoints name them") {
     CHECK(names("nesterov") == "momentum ");
     CHECK(names("adam") == "m v ");
     CHECK(names("adamw") == "m v ");
+    CHECK(names("adagrad") == "square_sum ");
+    CHECK(names("rmsprop") == "mean_square ");
+    CHECK(names("lars") == "momentum ");
+    CHECK(names("lamb") == "m v ");
+    OptimizerSpec spec = optimizer("rmsprop");
+    spec.rmsprop_momentum = 0.5;
+    Trial with_momentum(spec, one_tensor(1), {0});
+    REQUIRE(with_momentum.update().slots().size() == 2);
+    CHECK(with_momentum.update().slots()[1].name == "momentum");
 }
 
 TEST_CASE("an unknown optimizer or decay is refused by its key") {
