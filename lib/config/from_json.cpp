@@ -10,12 +10,13 @@
 namespace lockstep {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 [[noreturn]] void damaged(const std::string& what) {
     fail(ErrorKind::kData, "stored config: {}", what);
 }
 
+// Ordered: the entries of a table come back in the order in which they were written.
 TomlValue convert(const json& node) {
     switch (node.type()) {
         case json::value_t::boolean:
@@ -32,8 +33,13 @@ TomlValue convert(const json& node) {
             for (const json& item : node) items.push_back(convert(item));
             return {std::move(items)};
         }
+        case json::value_t::object: {
+            TomlTable entries;
+            for (const auto& [name, value] : node.items()) entries.push_back({name, convert(value)});
+            return {std::move(entries)};
+        }
         default:
-            damaged("a value is no scalar and no list");
+            damaged("a value is null");
     }
 }
 

@@ -33,6 +33,17 @@ struct Range {
     bool below = false;  // most itself is out
 };
 
+/// One legal key of the tables of an array of tables, such as "kernel" of [[model.layers]]. Where a list is wanted, its
+/// only entry may stand alone.
+struct TableKey {
+    std::string_view name;
+    KeyType type;  // all but kPaths and kTables; numbers must be finite in fp32, too
+    std::string_view doc;
+    std::string_view choices = {};
+    Range range = {};
+    bool required = false;
+};
+
 struct Key {
     std::string_view name;  // "batch.size"
     Field field;
@@ -46,6 +57,7 @@ struct Key {
     KeyEffect effect = KeyEffect::kBits;
     bool path = false;  // a string that names a file or folder: made absolute
     bool fp32 = false;  // numbers that a kernel gets in fp32: there, too, they must be finite and in range
+    std::span<const TableKey> table = {};  // of an array of tables: what each table may hold
 };
 
 /// Two keys of which exactly one may be set: a later layer that sets one drops the other. 0 counts as not set.
@@ -106,6 +118,10 @@ template <>
 struct KeyTypeOf<std::vector<double>> : std::integral_constant<KeyType, KeyType::kNumbers> {};
 template <>
 struct KeyTypeOf<DataPaths> : std::integral_constant<KeyType, KeyType::kPaths> {};
+template <>
+struct KeyTypeOf<std::vector<std::string>> : std::integral_constant<KeyType, KeyType::kStrings> {};
+template <>
+struct KeyTypeOf<std::vector<ConfigTable>> : std::integral_constant<KeyType, KeyType::kTables> {};
 
 }  // namespace detail
 

@@ -51,7 +51,7 @@ class Flattener {
         } else if (table != nullptr && key != nullptr && key->field.type == KeyType::kPaths) {
             add_paths(name + ".", *table, origin);
         } else if (is_settable(name)) {
-            layer_.settings.push_back({name, value, origin});
+            layer_.settings.push_back({name, value, origin, "", file_});
         } else if (is_section(name)) {
             add_fault(fmt::format("{}: {} is a section ([{}]), got {}", origin, name, name, describe(value)));
         } else if (table != nullptr && name.find('.') == std::string::npos) {

@@ -16,6 +16,7 @@ struct Setting {
     TomlValue value;
     std::string origin;
     std::string fault = {};  // a whole line; name and value then mean nothing (unknown key, unreadable file)
+    std::string file = {};   // that the positions inside the value are of; empty: of none
 };
 
 struct ConfigLayer {

@@ -9,6 +9,7 @@
 #include "config/config.hpp"
 #include "config/key.hpp"
 #include "config/layers.hpp"
+#include "config/read_tables.hpp"
 #include "config/read_value.hpp"
 #include "config/rules.hpp"
 
@@ -50,6 +51,10 @@ class Loader {
                 apply_part(setting, layer.directory);
                 continue;
             }
+            if (key->field.type == KeyType::kTables) {
+                apply_tables(*key, setting);
+                continue;
+            }
             ReadValue read = read_value(*key, setting.value);
             if (read.fault.empty()) check_paths_utf8(*key, layer.directory, read);
             if (!read.fault.empty()) {
@@ -84,6 +89,17 @@ class Loader {
         }
         key.field.set(loaded_.config, value);
         loaded_.origins[std::string(key.name)] = origin;
+    }
+
+    /// The whole array: a later layer's takes the place of an earlier one's.
+    void apply_tables(const Key& key, const Setting& setting) {
+        ReadTables read = read_tables(key, setting.value, setting.origin, setting.file);
+        if (!read.faults.empty()) {
+            faults_.insert(faults_.end(), read.faults.begin(), read.faults.end());
+            broken_.insert(std::string(key.name));
+            return;
+        }
+        set(key, std::move(read.tables), setting.origin, "");
     }
 
     /// data.train.images and the like: one path of a table, the other stays.

@@ -17,11 +17,31 @@ std::vector<const Key*> keys_in_force(const Section& section, const Config& conf
     return keys;
 }
 
+/// An array of tables that holds any; an empty one is printed as a plain key.
+bool is_tables(const Key& key, const Config& config) {
+    return key.field.type == KeyType::kTables && key.field.get(config) != Value(std::vector<ConfigTable>());
+}
+
 std::string comment_of(const Key& key, const Origins& origins) {
     const auto origin = origins.find(std::string(key.name));
     std::string comment(key.unit);
     if (origin != origins.end()) comment += (comment.empty() ? "" : "; ") + one_line(origin->second);
     return comment;
+}
+
+/// [[model.layers]] and its entries, for each table; legal behind all plain keys of its section.
+std::string arrays_of_tables(const std::vector<const Key*>& keys, const Config& config, bool with_origins) {
+    std::string out;
+    for (const Key* key : keys) {
+        if (!is_tables(*key, config)) continue;
+        const Value value = key->field.get(config);
+        for (const ConfigTable& table : std::get<std::vector<ConfigTable>>(value)) {
+            const std::string comment = with_origins ? one_line(table.origin) : "";
+            out += fmt::format("\n[[{}]]{}{}\n", key->name, comment.empty() ? "" : "  # ", comment);
+            for (const std::string& entry : toml_entries(table)) out += entry + "\n";
+        }
+    }
+    return out;
 }
 
 }  // namespace
@@ -30,7 +50,11 @@ std::string config_to_toml(const Config& config, const Origins* origins) {
     constexpr size_t kWidest = 48;  // comments line up behind shorter lines only
     std::string out;
     for (const Section& section : config_sections()) {
-        const std::vector<const Key*> keys = keys_in_force(section, config);
+        const std::vector<const Key*> in_force = keys_in_force(section, config);
+        std::vector<const Key*> keys;
+        for (const Key* key : in_force) {
+            if (!is_tables(*key, config)) keys.push_back(key);
+        }
         if (!section.name.empty()) out += fmt::format("\n[{}]\n", section.name);
         std::vector<std::string> lines;
         size_t width = 0;
@@ -42,6 +66,7 @@ std::string config_to_toml(const Config& config, const Origins* origins) {
             const std::string comment = origins == nullptr ? "" : comment_of(*keys[i], *origins);
             out += comment.empty() ? lines[i] + "\n" : fmt::format("{:<{}}  # {}\n", lines[i], width, comment);
         }
+        out += arrays_of_tables(in_force, config, origins != nullptr);
     }
     return out;
 }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "config/nearest.hpp"
+#include "config/read_tables.hpp"
 
 namespace lockstep {
 namespace {
@@ -97,11 +98,20 @@ std::vector<Item> read_list(const Key& key, const TomlValue& value, Read read) {
     std::vector<Item> list;
     for (size_t i = 0; i < items->size(); ++i)
         list.push_back(read(key, fmt::format("{}[{}]", key.name, i), (*items)[i]));
-    const bool unset = list.empty() && default_of(key) == Value(std::vector<Item>());
+    // A row of an array of tables has no default.
+    const bool unset = list.empty() && (key.field.get == nullptr || default_of(key) == Value(std::vector<Item>()));
     if (unset || (list.size() >= key.least_entries && list.size() <= key.most_entries)) return list;
     const bool exact = key.least_entries == key.most_entries;
-    throw Fault{fmt::format("{} must hold {}{} number{}, got {}", key.name, exact ? "" : "at least ", key.least_entries,
-                            key.least_entries == 1 ? "" : "s", list.size())};
+    const std::string_view kind = key.field.type == KeyType::kStrings ? "string" : "number";
+    throw Fault{fmt::format("{} must hold {}{} {}{}, got {}", key.name, exact ? "" : "at least ", key.least_entries,
+                            kind, key.least_entries == 1 ? "" : "s", list.size())};
+}
+
+std::string read_text(const Key&, const std::string& name, const TomlValue& value) {
+    const auto* text = std::get_if<std::string>(&value.data);
+    if (text == nullptr) wrong_type(name, KeyType::kString, value);
+    if (!is_utf8(*text)) throw Fault{fmt::format("{} must be UTF-8", name)};
+    return *text;
 }
 
 /// The path or the list of paths; the table of images and labels is taken apart before (each is a setting of its own).
@@ -140,6 +150,13 @@ Value read(const Key& key, const TomlValue& value) {
             return read_list<double>(key, value, read_number);
         case KeyType::kPaths:
             return read_paths(key, value);
+        case KeyType::kStrings:
+            return read_list<std::string>(key, value, read_text);
+        case KeyType::kTables: {
+            ReadTables tables = read_tables(key, value, "", "");
+            if (!tables.faults.empty()) throw Fault{tables.faults.front()};
+            return std::move(tables.tables);
+        }
     }
     return {};
 }
@@ -181,6 +198,10 @@ std::string type_text(KeyType type) {
             return "a list of numbers";
         case KeyType::kPaths:
             return "{ images = \"…\", labels = \"…\" }, a path or a list of paths";
+        case KeyType::kStrings:
+            return "a list of strings";
+        case KeyType::kTables:
+            return "a list of tables";
     }
     return "";
 }

@@ -13,7 +13,8 @@ struct ReadValue {
     std::string fault;  // "batch.size must be at least 1, got 0"; empty: the value is legal
 };
 
-/// Whether the value is legal, not whether its feature is built. Paths stay as they are written.
+/// Whether the value is legal, not whether its feature is built. Paths stay as they are written. Of an array of tables
+/// only the first fault is given, without its place: read_tables gives them all.
 ReadValue read_value(const Key& key, const TomlValue& value);
 
 /// "at least 1", "above 0 and at most 1"; empty: any number.

@@ -63,6 +63,21 @@ std::string values_text(const Key& key) {
     return key.later == "*" ? text + "; *later:* any but the default" : text;
 }
 
+/// What one table of an array of tables may hold.
+std::string table_page(const Key& key) {
+    std::string out = fmt::format("\n### [[{}]]\n\n| key | values | what it does |\n|---|---|---|\n", key.name);
+    for (const TableKey& row : key.table) {
+        const Key entry{.name = row.name,
+                        .field = {.type = row.type, .optional = false, .get = nullptr, .set = nullptr},
+                        .doc = row.doc,
+                        .range = row.range,
+                        .choices = row.choices};
+        out += fmt::format("| `{}` | {}{} | {} |\n", row.name, values_text(entry), row.required ? ", required" : "",
+                           row.doc);
+    }
+    return out;
+}
+
 }  // namespace
 
 std::string config_reference() {
@@ -78,6 +93,9 @@ std::string config_reference() {
             out += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", name_in_section(key),
                                none ? "none" : fmt::format("`{}`", toml_text(standard)), values_text(key), key.unit,
                                effect_text(key.effect), key.doc);
+        }
+        for (const Key& key : config_keys()) {
+            if (section_of(key) == section.name && key.field.type == KeyType::kTables) out += table_page(key);
         }
     }
     return out;

@@ -23,7 +23,7 @@ json scalar(const Key& key, const char* type) {
 
 json list(const Key& key, const char* type) {
     json schema{{"type", "array"}, {"items", scalar(key, type)}};
-    const bool may_be_empty = json_text(default_of(key)) == "[]";
+    const bool may_be_empty = key.field.get == nullptr || json_text(default_of(key)) == "[]";
     if (key.least_entries > 0 && !may_be_empty) schema["minItems"] = key.least_entries;
     if (key.most_entries < std::numeric_limits<size_t>::max()) schema["maxItems"] = key.most_entries;
     return schema;
@@ -34,6 +34,26 @@ json paths() {
     const json table{
         {"type", "object"}, {"properties", {{"images", path}, {"labels", path}}}, {"additionalProperties", false}};
     return {{"oneOf", {table, path, {{"type", "array"}, {"items", path}}}}};
+}
+
+json type_schema(const Key& key);
+
+/// One table of an array of tables. What reads a list also takes its only entry alone.
+json table_schema(std::span<const TableKey> rows) {
+    json properties = json::object(), required = json::array();
+    for (const TableKey& row : rows) {
+        const Key key{.name = row.name,
+                      .field = {.type = row.type, .optional = false, .get = nullptr, .set = nullptr},
+                      .doc = row.doc,
+                      .range = row.range,
+                      .choices = row.choices};
+        json schema = type_schema(key);
+        if (schema["type"] == "array") schema = {{"oneOf", {schema["items"], schema}}};
+        schema["description"] = row.doc;
+        properties[std::string(row.name)] = schema;
+        if (row.required) required.push_back(row.name);
+    }
+    return {{"type", "object"}, {"properties", properties}, {"required", required}, {"additionalProperties", false}};
 }
 
 json type_schema(const Key& key) {
@@ -50,6 +70,10 @@ json type_schema(const Key& key) {
             return list(key, "number");
         case KeyType::kPaths:
             return paths();
+        case KeyType::kStrings:
+            return list(key, "string");
+        case KeyType::kTables:
+            return {{"type", "array"}, {"items", table_schema(key.table)}};
         case KeyType::kString:
             break;
     }

@@ -12,7 +12,10 @@ namespace {
 TomlTable convert(const toml::table& table);
 
 TomlValue convert(const toml::node& node) {
-    if (const auto* table = node.as_table()) return {convert(*table)};
+    if (const auto* table = node.as_table()) {
+        const toml::source_position at = node.source().begin;
+        return {convert(*table), at.line, at.column};
+    }
     if (const auto* array = node.as_array()) {
         TomlArray items;
         for (const toml::node& item : *array) items.push_back(convert(item));

@@ -18,6 +18,8 @@ struct TomlDate {};
 
 struct TomlValue {
     std::variant<bool, int64_t, double, std::string, TomlDate, std::vector<TomlValue>, std::vector<TomlEntry>> data;
+    uint32_t line = 0;  // of a table's first character, from 1
+    uint32_t column = 0;
 };
 
 struct TomlEntry {

@@ -62,6 +62,18 @@ std::string paths(const DataPaths& value, Spelling spelling) {
     return toml ? fmt::format("{{ {} }}", fmt::join(entries, ", ")) : fmt::format("{{{}}}", fmt::join(entries, ", "));
 }
 
+Value widened(const ConfigTable::Value& value) {
+    return std::visit([](const auto& alternative) { return Value(alternative); }, value);
+}
+
+std::string table_text(const ConfigTable& table, Spelling spelling) {
+    if (spelling == Spelling::kToml) return fmt::format("{{ {} }}", fmt::join(toml_entries(table), ", "));
+    std::vector<std::string> entries;
+    for (const auto& [name, value] : table.entries)
+        entries.push_back(fmt::format("{}: {}", in_quotes(name), json_text(widened(value))));
+    return fmt::format("{{{}}}", fmt::join(entries, ", "));
+}
+
 struct Printer {
     Spelling spelling;
     std::string operator()(std::monostate) const { return spelling == Spelling::kToml ? "unset" : "null"; }
@@ -74,6 +86,10 @@ struct Printer {
     }
     std::string operator()(const std::vector<double>& value) const { return list(value, number); }
     std::string operator()(const DataPaths& value) const { return paths(value, spelling); }
+    std::string operator()(const std::vector<std::string>& value) const { return list(value, in_quotes); }
+    std::string operator()(const std::vector<ConfigTable>& value) const {
+        return list(value, [this](const ConfigTable& table) { return table_text(table, spelling); });
+    }
 };
 
 }  // namespace
@@ -83,6 +99,12 @@ std::string toml_text(const Value& value) {
 }
 std::string json_text(const Value& value) {
     return std::visit(Printer{Spelling::kJson}, value);
+}
+std::vector<std::string> toml_entries(const ConfigTable& table) {
+    std::vector<std::string> entries;
+    for (const auto& [name, value] : table.entries)
+        entries.push_back(fmt::format("{} = {}", name, toml_text(widened(value))));
+    return entries;
 }
 std::string in_quotes(std::string_view text) {
     return fmt::format("\"{}\"", escaped(text, true));

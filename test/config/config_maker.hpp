@@ -1,6 +1,7 @@
 // Configs for tests: loaded from a text in a folder of its own, or made at random from the key table.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
@@ -71,6 +72,8 @@ class RandomConfig {
         const size_t channels = config.data.shape.empty() ? config.data.mean.size() : config.data.shape[2];
         if (config.data.mean.size() > 1) config.data.mean.resize(channels, 0.5);
         if (config.data.std.size() > 1) config.data.std.resize(channels, 0.5);
+        std::sort(config.augment.scale.begin(), config.augment.scale.end());
+        std::sort(config.augment.ratio.begin(), config.augment.ratio.end());
         if (config.device.precision != "fp32") config.device.arithmetic = "vendor";
         if (config.device.arithmetic == "vendor" && config.device.backend == "cpu") config.device.backend = "cuda";
         return config;
@@ -92,11 +95,39 @@ class RandomConfig {
                 return list<double>(key, [&] { return number(key); });
             case KeyType::kPaths:
                 return below(4) == 0 && key.name != "data.train" ? DataPaths() : DataPaths{path(), path(), {}};
+            case KeyType::kStrings:
+                return list<std::string>(key, [&] { return path(); });
+            case KeyType::kTables:
+                return list<ConfigTable>(key, [&] { return table(key.table); });
         }
         return {};
     }
 
   private:
+    /// Some entries of a table, and those that it must have; equal whatever its origin.
+    ConfigTable table(std::span<const TableKey> rows) {
+        ConfigTable made;
+        for (const TableKey& row : rows) {
+            if (!row.required && below(3) != 0) continue;
+            const Key key{.name = row.name,
+                          .field = {.type = row.type, .optional = false, .get = nullptr, .set = nullptr},
+                          .doc = row.doc,
+                          .range = row.range,
+                          .choices = row.choices,
+                          .fp32 = true};
+            const Value drawn = value(key);
+            std::visit(
+                [&](const auto& entry) {
+                    using T = std::decay_t<decltype(entry)>;
+                    if constexpr (std::is_constructible_v<ConfigTable::Value, std::in_place_type_t<T>, T>)
+                        made.entries.emplace_back(row.name, entry);
+                },
+                drawn);
+        }
+        std::shuffle(made.entries.begin(), made.entries.end(), random_);
+        return made;
+    }
+
     size_t below(size_t bound) { return std::uniform_int_distribution<size_t>(0, bound - 1)(random_); }
 
     static void unset(Config& config, const Key& key) {
@@ -149,7 +180,7 @@ class RandomConfig {
     template <class Item, class Draw>
     std::vector<Item> list(const Key& key, Draw draw) {
         size_t count = std::max(key.least_entries, std::min<size_t>(below(4), key.most_entries));
-        if (default_of(key) == Value(std::vector<Item>()) && below(2) == 0) count = 0;
+        if ((key.field.get == nullptr || default_of(key) == Value(std::vector<Item>())) && below(2) == 0) count = 0;
         std::vector<Item> items;
         for (; count > 0; --count) items.push_back(draw());
         return items;
