@@ -9,12 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "backend/deferred_streams.hpp"
-#include "backend/separate_memory.hpp"
+#include "backend/separate_memory_operations.hpp"
 
 namespace lockstep::test {
 
-class SeparateMemoryBackend final : public Backend {
+class SeparateMemoryBackend final : public SeparateMemoryOperations {
   public:
     struct Traits {
         int streams = 2;             // that for_each_range deals to
@@ -24,7 +23,7 @@ class SeparateMemoryBackend final : public Backend {
     explicit SeparateMemoryBackend(std::unique_ptr<Backend> inner)
         : SeparateMemoryBackend(std::move(inner), Traits()) {}
     SeparateMemoryBackend(std::unique_ptr<Backend> inner, const Traits& traits)
-        : traits_(traits), inner_(std::move(inner)), memory_(*inner_), main_(0), communication_(0) {
+        : SeparateMemoryOperations(std::move(inner)), traits_(traits), main_(0), communication_(0) {
         for (int i = 0; i < traits.streams; ++i) shard_streams_.push_back(std::make_unique<DeferredStream>(i));
     }
     ~SeparateMemoryBackend() override { SeparateMemoryBackend::synchronize(); }
@@ -275,19 +274,6 @@ class SeparateMemoryBackend final : public Backend {
         std::unique_ptr<Pool> inner_;
     };
 
-    static DeferredStream& of(Stream& stream) { return static_cast<DeferredStream&>(stream); }
-    void queue(Stream& stream, std::function<void()> work) { of(stream).push(std::move(work)); }
-    template <class T>
-    T* real(T* device) {
-        return memory_.real(device);
-    }
-    void* real(void* device) { return memory_.real(static_cast<std::byte*>(device)); }
-    const void* real(const void* device) { return memory_.real(static_cast<const std::byte*>(device)); }
-    std::vector<float*> real(const std::vector<float*>& all) {
-        std::vector<float*> found;
-        for (float* const one : all) found.push_back(memory_.real(one));
-        return found;
-    }
     bool is_pinned(const void* host) const {
         const auto* at = static_cast<const std::byte*>(host);
         const auto after = pinned_.upper_bound(at);
@@ -295,8 +281,6 @@ class SeparateMemoryBackend final : public Backend {
     }
 
     Traits traits_;
-    std::unique_ptr<Backend> inner_;
-    SeparateMemory memory_;
     std::map<const std::byte*, std::size_t> pinned_;
     DeferredStream main_, communication_;
     std::vector<std::unique_ptr<DeferredStream>> shard_streams_;
