@@ -37,6 +37,13 @@ struct Config {
         std::vector<ConfigTable> columns;                                                  // csv
         std::string label = "fine";                                                        // cifar (of CIFAR-100)
         std::string image_feature = "image/encoded", label_feature = "image/class/label";  // tfrecord
+        bool header = true;                                                                // csv
+        std::string separator = ",", comment;
+        int64_t skip_lines = 0;
+        std::vector<std::string> missing{"", "?", "NA"};
+        std::string label_column;
+        int64_t features = 0;          // libsvm
+        std::string x = "x", y = "y";  // npz
     } data;
 
     struct Augment {

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
+#include "core/column.hpp"
 #include "core/shape.hpp"
 
 namespace lockstep {
@@ -13,8 +16,10 @@ struct DataFacts {
     int64_t samples = 0;       // of the training split
     int64_t test_samples = 0;  // 0: no test split
     SampleShape shape;
-    int classes = 0;
-    int64_t memory_bytes = 0;  // that every rank holds of both splits while it trains
+    int classes = 0;                      // 0: a regression
+    int64_t memory_bytes = 0;             // that every rank holds of both splits while it trains
+    std::vector<Column> columns = {};     // of a table
+    std::vector<std::string> notes = {};  // what was taken for what: a line each
 };
 
 /// The facts of what open_data(config) would open. Of files, headers and labels are read, never the pixels; what is

@@ -1,6 +1,8 @@
 // From data.format to the reader of that format: the one place that knows them all.
 #include "config/config.hpp"
 #include "core/error.hpp"
+#include "data/cifar.hpp"
+#include "data/csv.hpp"
 #include "data/data_facts.hpp"
 #include "data/dataset.hpp"
 #include "data/idx.hpp"
@@ -18,6 +20,8 @@ struct Format {
 const Format& format_of(const Config& config) {
     static constexpr Format kFormats[] = {
         {"idx", open_idx, idx_facts},
+        {"cifar", open_cifar, cifar_facts},
+        {"csv", [](const Config& c) { return open_csv(c); }, [](const Config& c) { return csv_facts(c); }},
         {"synthetic", [](const Config& c) { return open_synthetic(c); },
          [](const Config& c) { return synthetic_facts(c); }},
     };

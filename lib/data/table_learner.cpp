@@ -1,0 +1,178 @@
+#include "data/table_learner.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "data/table_text.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kMostCategories = size_t{1} << 24;  // ids are exact in fp32
+constexpr int kManyClasses = 1000;
+
+bool is_whole(std::string_view text, int64_t& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size();
+}
+
+/// Byte order; labels that are whole numbers in the order of the numbers.
+std::vector<std::string> in_order(const std::unordered_set<std::string>& texts, bool label) {
+    std::vector<std::string> sorted(texts.begin(), texts.end());
+    std::sort(sorted.begin(), sorted.end());
+    int64_t a = 0, b = 0;
+    if (label && std::all_of(sorted.begin(), sorted.end(), [&](const auto& text) { return is_whole(text, a); })) {
+        std::stable_sort(sorted.begin(), sorted.end(), [&](const std::string& left, const std::string& right) {
+            return is_whole(left, a) && is_whole(right, b) && a < b;
+        });
+    }
+    return sorted;
+}
+
+bool needs_vocabulary(const TableColumn& column) {
+    const ColumnSpec& spec = column.spec;
+    const bool categories =
+        spec.type == ColumnType::kCategorical || spec.type == ColumnType::kCross || spec.type == ColumnType::kLabel;
+    return categories && spec.hash == 0 && spec.vocabulary.empty();
+}
+
+}  // namespace
+
+TableLearner::TableLearner(TableColumns& columns, bool squared)
+    : columns_(columns), seen_(columns.columns().size() + 1) {
+    TableColumn& label = columns_.label();
+    if (squared) label.spec.type = ColumnType::kTarget;
+    label_guessed_ = label.spec.guessed && label.spec.type == ColumnType::kLabel;
+    for (const std::string& text : label.spec.vocabulary) label.vocabulary.add(text);
+}
+
+bool TableLearner::guesses() const {
+    const auto& columns = columns_.columns();
+    return label_guessed_ ||
+           std::any_of(columns.begin(), columns.end(), [](const auto& c) { return c.spec.type == ColumnType::kGuess; });
+}
+
+void TableLearner::guess(std::span<const std::string_view> fields) {
+    for (size_t c = 0; c < columns_.columns().size(); ++c) {
+        const TableColumn& column = columns_.columns()[c];
+        if (column.spec.type == ColumnType::kGuess) look(column, fields, seen_[c]);
+    }
+    if (label_guessed_) look(columns_.label(), fields, seen_.back());
+}
+
+void TableLearner::look(const TableColumn& column, std::span<const std::string_view> fields, Seen& seen) const {
+    if (!seen.numbers) return;
+    const std::string_view text = columns_.text_of(fields, column.parts.front());
+    if (text.empty()) return;
+    const std::optional<double> value = parse_number(text);
+    seen.numbers = value && std::isfinite(static_cast<float>(*value));
+    seen.whole = seen.whole && seen.numbers && *value == std::floor(*value);
+    ++seen.count;
+}
+
+void TableLearner::end_guessing() {
+    for (size_t c = 0; c < columns_.columns().size(); ++c) {
+        ColumnSpec& spec = columns_.columns()[c].spec;
+        if (spec.type != ColumnType::kGuess) continue;
+        const bool numbers = seen_[c].numbers && seen_[c].count > 0;
+        spec.type = numbers ? ColumnType::kNumeric : ColumnType::kCategorical;
+        spec.standard = numbers && spec.mean == 0 && spec.std == 1;
+    }
+    const Seen& label = seen_.back();
+    if (label_guessed_ && label.numbers && !label.whole) columns_.label().spec.type = ColumnType::kTarget;
+    std::fill(seen_.begin(), seen_.end(), Seen());
+}
+
+void TableLearner::learn(std::span<const std::string_view> fields, RowPlace place) {
+    for (size_t c = 0; c < columns_.columns().size(); ++c) add(columns_.columns()[c], seen_[c], fields, place);
+    TableColumn& label = columns_.label();
+    add(label, seen_.back(), fields, place);
+    if (label.missing > 0 || !label.spec.vocabulary.empty()) columns_.check_label(fields, place);
+    ++rows_;
+}
+
+void TableLearner::add(TableColumn& column, Seen& seen, std::span<const std::string_view> fields,
+                       RowPlace place) const {
+    if (column.numeric() || column.spec.type == ColumnType::kBucket) {
+        const std::optional<double> value = columns_.number_of(fields, column, place);
+        if (!value) {
+            ++column.missing;
+            return;
+        }
+        ++seen.count;
+        const auto x = static_cast<double>(static_cast<float>(*value));
+        const double difference = x - seen.mean;
+        seen.mean += difference / static_cast<double>(seen.count);
+        seen.squares += difference * (x - seen.mean);
+        return;
+    }
+    std::string scratch;
+    const std::string_view text = columns_.category_of(fields, column, place, scratch);
+    if (text.empty()) {
+        ++column.missing;
+    } else if (needs_vocabulary(column)) {
+        if (seen.texts.size() == kMostCategories) {
+            fail(ErrorKind::kData, "{}: column {} has more than {} different values; set hash", place(),
+                 column.spec.name, kMostCategories);
+        }
+        seen.texts.emplace(text);
+    }
+}
+
+void TableLearner::finish_column(TableColumn& column, const Seen& seen) {
+    const ColumnSpec& spec = column.spec;
+    if (column.numeric()) {
+        column.mean = static_cast<float>(spec.standard ? seen.mean : spec.mean);
+        const double deviation = seen.count > 0 ? std::sqrt(seen.squares / static_cast<double>(seen.count)) : 0;
+        column.std = static_cast<float>(spec.standard ? deviation : spec.std);
+        if (!(column.std > 0)) column.std = 1;  // a column that never varies
+        column.fill = static_cast<float>(spec.missing == MissingPolicy::kFill ? spec.fill : seen.mean);
+        return;
+    }
+    if (spec.type != ColumnType::kLabel) {  // whose own are there already
+        for (const std::string& text : spec.vocabulary) column.vocabulary.add(text);
+    }
+    if (needs_vocabulary(column)) {
+        for (const std::string& text : in_order(seen.texts, spec.type == ColumnType::kLabel)) {
+            column.vocabulary.add(text);
+        }
+    }
+    const bool own =
+        spec.missing == MissingPolicy::kOwn || (spec.missing == MissingPolicy::kUsual && column.missing > 0);
+    if (own && spec.type != ColumnType::kLabel) column.own = column.categories_but_own();
+}
+
+void TableLearner::finish(const std::string& path) {
+    if (rows_ == 0) fail(ErrorKind::kData, "{}: no records", path);
+    for (size_t c = 0; c < columns_.columns().size(); ++c) {
+        TableColumn& column = columns_.columns()[c];
+        column.rows = rows_;
+        finish_column(column, seen_[c]);
+        if (!column.numeric() && column.categories() == 0) {
+            fail(ErrorKind::kData, "{}: column {}: every value is missing; give it type = \"skip\"", path,
+                 column.spec.name);
+        }
+    }
+    TableColumn& label = columns_.label();
+    label.rows = rows_;
+    finish_column(label, seen_.back());
+    if (label.spec.type == ColumnType::kTarget) return;
+    const int classes = label.vocabulary.size();
+    if (classes < 2) {
+        fail(ErrorKind::kData, "{}: column {}: one label alone ({}), at least 2 are needed", path, label.spec.name,
+             classes == 0 ? "" : label.vocabulary.texts().front());
+    }
+    if (classes > kManyClasses && label.spec.guessed) {
+        warn(
+            "{}: column {} was taken for the label and has {} different values; is a number to be learned? Then set "
+            "train.loss = \"mse\", or data.label_column",
+            path, label.spec.name, classes);
+    }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,103 @@
+#include "io/source_files.hpp"
+
+#include <fmt/format.h>
+#include <glob.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "io/random_file.hpp"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kHashedWhole = int64_t{256} << 20;
+constexpr int64_t kHashedEnd = int64_t{1} << 20;
+
+struct GlobResult {
+    glob_t found{};
+    ~GlobResult() { ::globfree(&found); }
+};
+
+std::vector<std::string> matches(const std::string& pattern) {
+    GlobResult result;
+    std::vector<std::string> names;
+    if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &result.found) != 0) return names;
+    for (size_t i = 0; i < result.found.gl_pathc; ++i) {
+        if (fs::is_regular_file(result.found.gl_pathv[i])) names.emplace_back(result.found.gl_pathv[i]);
+    }
+    return names;
+}
+
+std::vector<std::string> files_in(const std::string& folder) {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+        const std::string name = entry.path().filename().string();
+        if (entry.is_regular_file() && !name.starts_with(".")) names.push_back(entry.path().string());
+    }
+    return names;
+}
+
+}  // namespace
+
+std::vector<std::string> source_files(const std::vector<std::string>& paths, const char* key) {
+    if (paths.empty()) fail(ErrorKind::kUsage, "{}: not set; this format needs a path or a list of paths", key);
+    std::vector<std::string> files;
+    for (const std::string& path : paths) {
+        std::error_code error;
+        if (fs::is_regular_file(path, error)) {
+            files.push_back(path);
+            continue;
+        }
+        const bool folder = fs::is_directory(path, error);
+        std::vector<std::string> found;
+        try {
+            found = folder ? files_in(path) : matches(path);
+        } catch (const fs::filesystem_error& failure) {
+            fail(ErrorKind::kData, "{}: cannot read {}: {}", key, path, failure.code().message());
+        }
+        if (found.empty()) {
+            fail(ErrorKind::kData, "{}: {}: {}", key, path,
+                 folder ? "no file in this folder" : "no such file, and as a pattern it matches none");
+        }
+        std::sort(found.begin(), found.end());
+        files.insert(files.end(), found.begin(), found.end());
+    }
+    return files;
+}
+
+std::string file_fingerprint(const std::string& path) {
+    const RandomFile file(path);
+    uint64_t hash = 0;
+    std::vector<std::byte> bytes(static_cast<size_t>(std::min(file.size(), int64_t{4} << 20)));
+    const auto add = [&](int64_t begin, int64_t end) {  // piece by piece, each hashed on top of those before
+        while (begin < end) {
+            const auto count = static_cast<size_t>(std::min<int64_t>(end - begin, static_cast<int64_t>(bytes.size())));
+            file.read(begin, std::span(bytes).first(count));
+            hash = hash64(std::span(bytes).first(count), hash);
+            begin += static_cast<int64_t>(count);
+        }
+    };
+    if (file.size() <= kHashedWhole) {
+        add(0, file.size());
+    } else {
+        add(0, kHashedEnd);
+        add(file.size() - kHashedEnd, file.size());
+    }
+    return fmt::format("{} {} {}", fs::path(path).filename().string(), file.size(), hex16(hash));
+}
+
+std::string cache_name(const std::string& path, const std::string& fingerprint) {
+    struct stat status {};
+    ::stat(path.c_str(), &status);
+    const std::string facts = fmt::format("{} {}.{}", fingerprint, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+    const std::string hash = hex16(hash64(std::as_bytes(std::span(facts))));
+    return fmt::format("{}-{}", fs::path(path).filename().string(), hash);
+}
+
+}  // namespace lockstep
