@@ -13,6 +13,8 @@
 
 namespace lockstep {
 
+class RandomCrop;
+
 class Dataset {
   public:
     virtual ~Dataset() = default;
@@ -25,6 +27,9 @@ class Dataset {
     /// Writes sample `index` (0 … size()-1), normalised, into `pixels` (shape().elements() values, HWC) and returns its
     /// label (of a regression: the bits of its fp32 target).
     virtual int32_t read(int64_t index, std::span<float> pixels) const = 0;
+    /// The same of a random part of the sample, resized to shape(): of the picture that it is made of, where it is made
+    /// of one (see random_crop.hpp); else of the sample itself.
+    virtual int32_t read_crop(int64_t index, const RandomCrop& crop, std::span<float> pixels) const;
     virtual int32_t label(int64_t index) const = 0;
     /// What the data are, wherever they lie: a function of contents, never of paths. Equal on all ranks, stored in
     /// checkpoints.

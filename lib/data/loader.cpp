@@ -100,6 +100,7 @@ struct Loader::State {
     const int64_t elements;
     const int64_t total;  // batches from first_update to last_update
     const int chunks;     // of each batch
+    std::optional<Augmentation> augmentation;
 
     std::vector<std::unique_ptr<Slot>> ring;
     std::atomic<bool> stopping{false};  // also looked at between rows, so that stopping waits for one row at most
@@ -143,6 +144,7 @@ Loader::State::State(const Dataset& data_, const ShardPlan& plan_, const LoaderO
         fail(ErrorKind::kUsage, "the loader needs 0 or more threads and a depth of at least 1, not {} and {}",
              options.threads, options.depth);
     }
+    if (options.augmentation.any()) augmentation.emplace(options.augmentation, options.seed, data.shape());
     const int64_t rows = most_local_rows(plan, options.local);
     if (rows > INT32_MAX) fail(ErrorKind::kUsage, "{} samples of a batch on one rank: at most {} fit", rows, INT32_MAX);
     for (int i = 0; i < buffer_count(options); ++i)
@@ -199,7 +201,9 @@ void Loader::State::read_rows(Slot& slot, IndexRange rows) const {
             slot.indices[at] = slot.order->index(range.first + i);
             const std::span<float> pixels(slot.pixels.data() + static_cast<int64_t>(at) * elements,
                                           static_cast<size_t>(elements));
-            slot.labels[at] = data.read(slot.indices[at], pixels);
+            slot.labels[at] = augmentation ? augmentation->read(data, slot.indices[at], slot.batch.at.epoch,
+                                                                slot.positions[at], pixels)
+                                           : data.read(slot.indices[at], pixels);
         }
         row += range.count;
     }

@@ -11,6 +11,7 @@
 
 #include "core/canonical_tree.hpp"
 #include "core/function_ref.hpp"
+#include "data/augmentation.hpp"
 #include "data/dataset.hpp"
 #include "data/epoch_order.hpp"
 #include "data/shard_plan.hpp"
@@ -33,11 +34,12 @@ struct LoaderOptions {
     uint64_t seed = 1;
     Shuffle shuffle = Shuffle::kFull;
     int64_t block = 1024;
-    ShardRange local;          // shards of this rank
-    int64_t first_update = 1;  // 1-based: where to begin (resume)
-    int64_t last_update = 0;   // the run's last
-    int depth = 3;             // batches read ahead
-    int threads = 1;           // 0 = read in next(), for tests
+    ShardRange local;                    // shards of this rank
+    int64_t first_update = 1;            // 1-based: where to begin (resume)
+    int64_t last_update = 0;             // the run's last
+    int depth = 3;                       // batches read ahead
+    int threads = 1;                     // 0 = read in next(), for tests
+    AugmentationSpec augmentation = {};  // of training samples; by default none
     /// Where pixels, labels and positions are put: so many bytes, 64-byte aligned. Empty = ordinary memory; what copies
     /// them to a device wants memory that it can copy from by itself.
     std::function<std::shared_ptr<std::byte>(std::size_t)> memory = {};

@@ -66,14 +66,20 @@ void resize_row(const uint8_t* from, const Axis& axis, uint16_t* to) {
     }
 }
 
+void check(const PictureRegion& region, int from_height, int from_width, int height, int width) {
+    const bool inside = region.top >= 0 && region.left >= 0 && region.height >= 1 && region.width >= 1 &&
+                        region.top + region.height <= from_height && region.left + region.width <= from_width;
+    if (inside && height >= 1 && width >= 1) return;
+    fail(ErrorKind::kRuntime, "region {}x{} at {}, {} of a picture of {}x{} cannot become {}x{}", region.height,
+         region.width, region.top, region.left, from_height, from_width, height, width);
+}
+
 }  // namespace
 
 Picture resized(const Picture& from, const PictureRegion& region, int height, int width) {
-    const bool inside = region.top >= 0 && region.left >= 0 && region.height >= 1 && region.width >= 1 &&
-                        region.top + region.height <= from.height && region.left + region.width <= from.width;
-    if (!inside || height < 1 || width < 1 || (from.channels != 1 && from.channels != 3)) {
-        fail(ErrorKind::kRuntime, "region {}x{} at {}, {} of a picture of {}x{}x{} cannot become {}x{}", region.height,
-             region.width, region.top, region.left, from.height, from.width, from.channels, height, width);
+    check(region, from.height, from.width, height, width);
+    if (from.channels != 1 && from.channels != 3) {
+        fail(ErrorKind::kRuntime, "a picture of {} channels cannot be resized: 1 or 3 are expected", from.channels);
     }
     const Axis columns = make_axis(region.width, width);
     const Axis rows = make_axis(region.height, height);
@@ -106,6 +112,39 @@ Picture resized(const Picture& from, const PictureRegion& region, int height, in
         for (size_t i = 0; i < row; ++i) target[i] = static_cast<uint8_t>(sums[i] >> 22);
     }
     return to;
+}
+
+void resize_values(std::span<const float> from, int from_height, int from_width, int channels,
+                   const PictureRegion& region, int height, int width, std::span<float> to) {
+    check(region, from_height, from_width, height, width);
+    constexpr float kUnit = 1.0f / (1 << kBits);
+    const Axis columns = make_axis(region.width, width);
+    const Axis rows = make_axis(region.height, height);
+    const auto depth = static_cast<size_t>(channels);
+    const size_t row = static_cast<size_t>(width) * depth;
+    std::vector<float> narrowed(row * static_cast<size_t>(region.height), 0.0f);
+    for (int y = 0; y < region.height; ++y) {
+        const size_t at =
+            static_cast<size_t>(region.top + y) * static_cast<size_t>(from_width) + static_cast<size_t>(region.left);
+        float* target = narrowed.data() + static_cast<size_t>(y) * row;
+        for (const Taps& taps : columns.taps) {
+            const float* source = from.data() + (at + static_cast<size_t>(taps.first)) * depth;
+            for (size_t t = taps.begin; t < taps.end; ++t, source += depth) {
+                const float weight = static_cast<float>(columns.weights[t]) * kUnit;
+                for (size_t c = 0; c < depth; ++c) target[c] += weight * source[c];
+            }
+            target += depth;
+        }
+    }
+    std::fill(to.begin(), to.end(), 0.0f);
+    for (size_t y = 0; y < static_cast<size_t>(height); ++y) {
+        const Taps& taps = rows.taps[y];
+        for (size_t t = taps.begin; t < taps.end; ++t) {
+            const float weight = static_cast<float>(rows.weights[t]) * kUnit;
+            const float* source = narrowed.data() + (static_cast<size_t>(taps.first) + t - taps.begin) * row;
+            for (size_t i = 0; i < row; ++i) to[y * row + i] += weight * source[i];
+        }
+    }
 }
 
 }  // namespace lockstep

@@ -19,4 +19,9 @@ struct PictureRegion {
 /// halves. Columns first, to 8.8 bits, then rows, rounded to a byte; weights are whole 2^14ths that add up to one.
 Picture resized(const Picture& from, const PictureRegion& region, int height, int width);
 
+/// The same weights on fp32 values [from_height][from_width][channels] of any kind: columns, then rows, each a sum in
+/// ascending order of w * value, w a multiple of 2^-14.
+void resize_values(std::span<const float> from, int from_height, int from_width, int channels,
+                   const PictureRegion& region, int height, int width, std::span<float> to);
+
 }  // namespace lockstep

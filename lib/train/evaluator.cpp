@@ -80,6 +80,7 @@ void for_each_piece(const EvaluationContext& context, const Dataset& data, const
     options.shuffle = Shuffle::kNone;
     options.local = shards_of_rank(plan.shards(), context.comm.rank(), context.comm.size());
     options.last_update = plan.steps_per_epoch();
+    options.threads = input_threads(context.config);
     Loader loader(data, plan, device.with_memory(options));
     context.comm.begin_work();
     for (int64_t piece = 0; piece < plan.steps_per_epoch(); ++piece) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/thread_pool.hpp"
+
 namespace lockstep {
 
 int64_t RunPlan::samples_used(int64_t update) const {
@@ -74,6 +76,12 @@ ScheduleSpec schedule_spec(const Config& config, const RunPlan& plan) {
     spec.every_epochs = config.schedule.every_epochs;
     spec.factor = config.schedule.factor;
     spec.end = config.schedule.end;
+    spec.power = config.schedule.power;
+    spec.rate = config.schedule.rate;
+    spec.staircase = config.schedule.staircase;
+    spec.min_lr = config.schedule.min_lr;
+    spec.boundaries = config.schedule.boundaries;
+    spec.values = config.schedule.values;
     spec.batch = plan.shards.batch();
     spec.samples_per_epoch = plan.shards.samples_per_epoch();
     spec.steps_per_epoch = plan.steps_per_epoch;
@@ -92,7 +100,16 @@ LoaderOptions training_loader_options(const Config& config, const RunPlan& plan,
     options.local = local;
     options.first_update = first_update;
     options.last_update = plan.total_steps;
+    options.threads = input_threads(config);
+    options.augmentation = augmentation_spec(config);
     return options;
+}
+
+// More than half of the cores would take from the kernels what they give to the decoders.
+int input_threads(const Config& config) {
+    if (config.device.input_threads > 0) return static_cast<int>(config.device.input_threads);
+    const bool decodes = config.data.format == "image_folder" || config.data.format == "tfrecord";
+    return decodes ? std::clamp(available_cpus() / 2, 1, 8) : 1;
 }
 
 ShardPlan evaluation_plan(const Config& config, int64_t samples) {

@@ -39,6 +39,8 @@ OptimizerSpec optimizer_spec(const Config& config);
 ScheduleSpec schedule_spec(const Config& config, const RunPlan& plan);
 LoaderOptions training_loader_options(const Config& config, const RunPlan& plan, ShardRange local,
                                       int64_t first_update);
+/// Threads that read samples ahead: device.input_threads, or what suits the format.
+int input_threads(const Config& config);
 /// The evaluation of a split: data order, pieces of B samples cut into V shards as in layout "batch".
 ShardPlan evaluation_plan(const Config& config, int64_t samples);
 

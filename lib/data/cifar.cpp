@@ -1,0 +1,150 @@
+#include "data/cifar.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <span>
+
+#include "config/config.hpp"
+#include "core/error.hpp"
+#include "data/data_file.hpp"
+#include "data/picture_source.hpp"
+#include "io/source_files.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr int kSide = 32;
+constexpr int64_t kPixels = int64_t{kSide} * kSide;  // of a channel
+
+struct Kind {
+    const char* name;
+    int64_t labels;  // bytes before the pixels
+    int64_t at;      // of the label that is used
+    int classes;     // of it
+    int64_t record() const { return labels + 3 * kPixels; }
+};
+
+class Cifar final : public PictureSource {
+  public:
+    Cifar(const Config& config, const char* key, const std::vector<std::string>& paths, const Cifar* train) {
+        for (const std::string& path : paths) {
+            std::error_code ignored;
+            if (!std::filesystem::is_directory(path, ignored)) continue;
+            fail(ErrorKind::kUsage, "{}: {} is a folder; name its files, such as \"{}/data_batch_*.bin\"", key, path,
+                 path);
+        }
+        files_ = open_data_files(source_files(paths, key), config.device.cache);
+        kind_ = train ? train->kind_ : kind_of(files_.front(), config.data.label == "coarse");
+        for (DataFile& file : files_) {
+            check_size(file, train != nullptr);
+            file.records = file.bytes->size() / kind_.record();
+            read_labels(file);
+            starts_.push_back(size());
+        }
+    }
+
+    int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
+    int32_t label(int64_t index) const override { return labels_[static_cast<size_t>(index)]; }
+    int classes() const override { return kind_.classes; }
+    PictureSize picture_size(int64_t) const override { return {kSide, kSide}; }
+    int64_t memory_bytes() const override { return size(); }
+
+    Picture picture(int64_t index) const override {
+        const auto [file, record] = place(index);
+        std::array<std::byte, 3 * kPixels> planes;
+        files_[file].bytes->read(record * kind_.record() + kind_.labels, planes);
+        Picture picture{kSide, kSide, 3, std::vector<uint8_t>(planes.size())};
+        for (size_t i = 0; i < kPixels; ++i) {
+            for (size_t c = 0; c < 3; ++c) {
+                picture.pixels[3 * i + c] = std::to_integer<uint8_t>(planes[c * kPixels + i]);
+            }
+        }
+        return picture;
+    }
+
+    std::string name(int64_t index) const override {
+        const auto [file, record] = place(index);
+        return fmt::format("{}, record {} at 0x{:x}", files_[file].path, record, record * kind_.record());
+    }
+
+    std::string fingerprint() const override { return fmt::format("{} {}", kind_.name, files_fingerprint(files_)); }
+
+  private:
+    static bool holds(const DataFile& file, const Kind& kind) {
+        return file.bytes->size() > 0 && file.bytes->size() % kind.record() == 0;
+    }
+
+    // A size that fits both (3,073 records of one, 3,074 of the other) is CIFAR-10's if all its labels are.
+    static Kind kind_of(const DataFile& file, bool coarse) {
+        const Kind ten{"cifar10", 1, 0, 10};
+        const Kind hundred = coarse ? Kind{"cifar100 coarse", 2, 0, 20} : Kind{"cifar100 fine", 2, 1, 100};
+        if (!holds(file, ten)) return hundred;
+        if (!holds(file, hundred)) return ten;
+        for (int64_t i = 0; i < file.bytes->size() / ten.record(); ++i) {
+            std::array<std::byte, 1> label;
+            file.bytes->read(i * ten.record(), label);
+            if (std::to_integer<int>(label[0]) >= ten.classes) return hundred;
+        }
+        return ten;
+    }
+
+    void check_size(const DataFile& file, bool test) const {
+        if (holds(file, kind_)) return;
+        if (&file == &files_.front() && !test) {
+            fail(ErrorKind::kData,
+                 "{}: {} bytes: a CIFAR-10 file has records of 3073 bytes, a CIFAR-100 file of 3074, and this is no "
+                 "multiple of either",
+                 file.path, file.bytes->size());
+        }
+        fail(ErrorKind::kData, "{}: {} bytes are no multiple of {}, the record size of {}, as which {} was read",
+             file.path, file.bytes->size(), kind_.record(), kind_.name, test ? "data.train" : files_.front().path);
+    }
+
+    // With its record the label is read in large pieces, which the system then has at hand for the pixels, too.
+    void read_labels(const DataFile& file) {
+        constexpr int64_t kAtOnce = 1024;
+        std::vector<std::byte> piece;
+        for (int64_t first = 0; first < file.records; first += kAtOnce) {
+            piece.resize(static_cast<size_t>(std::min(kAtOnce, file.records - first) * kind_.record()));
+            file.bytes->read(first * kind_.record(), piece);
+            for (size_t at = 0; at < piece.size(); at += static_cast<size_t>(kind_.record())) {
+                const size_t where = at + static_cast<size_t>(kind_.at);
+                const int label = std::to_integer<int>(piece[where]);
+                if (label >= kind_.classes) {
+                    fail(ErrorKind::kData, "{}: label {} at 0x{:x}: labels of {} go from 0 to {}", file.path, label,
+                         static_cast<size_t>(first * kind_.record()) + where, kind_.name, kind_.classes - 1);
+                }
+                labels_.push_back(static_cast<uint8_t>(label));
+            }
+        }
+    }
+
+    std::pair<size_t, int64_t> place(int64_t index) const {
+        const auto file =
+            static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), index) - starts_.begin());
+        return {file, index - (file == 0 ? 0 : starts_[file - 1])};
+    }
+
+    std::vector<DataFile> files_;
+    std::vector<int64_t> starts_;  // of each file: samples up to its end
+    std::vector<uint8_t> labels_;
+    Kind kind_{};
+};
+
+std::unique_ptr<PictureSource> open_split(const Config& config, const char* key, const std::vector<std::string>& paths,
+                                          const PictureSource* train) {
+    return std::make_unique<Cifar>(config, key, paths, static_cast<const Cifar*>(train));
+}
+
+}  // namespace
+
+DataSplits open_cifar(const Config& config) {
+    return open_pictures(config, open_split);
+}
+
+DataFacts cifar_facts(const Config& config) {
+    return picture_facts(config, open_split);
+}
+
+}  // namespace lockstep

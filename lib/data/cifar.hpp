@@ -1,0 +1,15 @@
+// CIFAR-10 and CIFAR-100 in their binary form: records of a label (CIFAR-100: a coarse one, then a fine one) and 32 x
+// 32 pixels, all red ones, then green, then blue.
+#pragma once
+
+#include "data/data_facts.hpp"
+#include "data/dataset.hpp"
+
+namespace lockstep {
+
+/// data.train and data.test of a config whose data.format is "cifar": a file or several, plain or .gz. Which of the two
+/// sets they are, their sizes tell.
+DataSplits open_cifar(const Config& config);
+DataFacts cifar_facts(const Config& config);
+
+}  // namespace lockstep
