@@ -26,7 +26,8 @@ struct KeyDifference {
 };
 
 /// All keys whose values differ, in table order. Callers filter by effect. With reduce.algorithm = "native" in either,
-/// reduce.bucket_kib and small_kib count as kBits.
+/// reduce.bucket_kib and small_kib count as kBits; so do those of [eval] where a plateau, early stopping or the best
+/// checkpoint goes by evaluations, in either.
 std::vector<KeyDifference> config_differences(const Config& left, const Config& right);
 
 /// Reads what config_to_json wrote.

@@ -27,8 +27,8 @@ inline constexpr Key kRunningKeys[] = {
      .effect = KeyEffect::kShared},
     {.name = "checkpoint.best",
      .field = field<&Config::checkpoint, &Config::Checkpoint::best>(),
-     .doc = "metric whose best checkpoint is kept, too",
-     .later = "*",
+     .doc = "metric whose best checkpoint is kept, too: an evaluation better than all before it is followed by one",
+     .choices = "|loss|accuracy|top5|auc|precision|recall",
      .effect = KeyEffect::kShared},
 
     {.name = "eval.every_epochs",

@@ -88,7 +88,17 @@ std::string config_to_json(const Config& config) {
     return fmt::format("{{{}}}", fmt::join(members, ", "));
 }
 
+namespace {
+
+/// Whether an evaluation decides more than which lines are written.
+bool goes_by_evaluations(const Config& config) {
+    return config.schedule.name == "plateau" || !config.train.stop_metric.empty() || !config.checkpoint.best.empty();
+}
+
+}  // namespace
+
 std::vector<KeyDifference> config_differences(const Config& left, const Config& right) {
+    const bool evaluations = goes_by_evaluations(left) || goes_by_evaluations(right);
     const bool native = left.reduce.algorithm == "native" || right.reduce.algorithm == "native";
     std::vector<KeyDifference> differences;
     for (const Key& key : config_keys()) {
@@ -97,8 +107,9 @@ std::vector<KeyDifference> config_differences(const Config& left, const Config& 
         // The transport's all-reduce may add in another order when the message has another size, or it is another one.
         const bool of_transport =
             key.name == "reduce.bucket_kib" || key.name == "reduce.small_kib" || key.name == "device.transport";
-        differences.push_back({std::string(key.name), toml_text(a), toml_text(b),
-                               native && of_transport ? KeyEffect::kBits : key.effect});
+        differences.push_back(
+            {std::string(key.name), toml_text(a), toml_text(b),
+             (native && of_transport) || (evaluations && section_of(key) == "eval") ? KeyEffect::kBits : key.effect});
     }
     return differences;
 }
