@@ -1,4 +1,4 @@
-// lockstep config init | show | check | schema | reference: the config without any work.
+// lockstep config init | show | check | schema | reference | import: the config without any work.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -9,6 +9,8 @@
 #include "commands.hpp"
 #include "config/key_table.hpp"
 #include "core/error.hpp"
+#include "core/log.hpp"
+#include "explain/config_import.hpp"
 #include "io/json_number.hpp"
 #include "launch.hpp"
 
@@ -19,6 +21,8 @@ struct ConfigCommand {
     ConfigOptions config;
     std::string file;
     bool json = false;
+    std::string from;                // import: whose flags
+    std::vector<std::string> words;  // import: the command line
 };
 
 int init(const ConfigCommand& command) {
@@ -72,6 +76,13 @@ int check(const ConfigCommand& command) {
     return 0;
 }
 
+int translate(const ConfigCommand& command) {
+    const ImportedConfig imported = import_config(command.from, command.words);
+    for (const std::string& flag : imported.refused) warn_line(flag);
+    print_result(imported.toml);
+    return 0;
+}
+
 }  // namespace
 
 void add_config(CLI::App& app, Invocation& invocation) {
@@ -102,6 +113,13 @@ void add_config(CLI::App& app, Invocation& invocation) {
         return 0;
     });
     sub->add_flag("--json", command->json, "JSON it is, with or without");
+    sub = choose(config->add_subcommand("import", "Translate another trainer's command line to a config on stdout"),
+                 translate);
+    sub->add_option("--from", command->from, "Whose flags they are")
+        ->type_name("tf_cnn_benchmarks|estimator|horovod|ddp")
+        ->required();
+    sub->add_option("flags", command->words, "Behind --: the command line, with or without what starts it")
+        ->type_name("FLAGS");
     choose(config->add_subcommand("reference", "Print the reference page of all keys (docs/config.md)"),
            [](const ConfigCommand&) {
                print_result(config_reference());

@@ -89,6 +89,7 @@ int parse_and_run(int argc, char** argv) {
     add_export(app, invocation);
     add_verify(app, invocation);
     add_diff(app, invocation);
+    add_explain(app, invocation);
     add_config(app, invocation);
     add_env(app, invocation);
 

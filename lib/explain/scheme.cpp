@@ -83,9 +83,8 @@ const Scheme& scheme_named(std::string_view name) {
     }
     std::string known;
     for (const std::string& other : names) known.append(known.empty() ? "" : ", ").append(other);
-    const std::string near = nearest(std::string(name), names);
-    fail(ErrorKind::kUsage, "--scheme {}: no such scheme{}; there are {}", name,
-         near.empty() ? "" : fmt::format("; did you mean {}?", near), known);
+    fail(ErrorKind::kUsage, "--scheme {}: no such scheme{}; there are {}", name, did_you_mean(nearest(name, names)),
+         known);
 }
 
 }  // namespace lockstep

@@ -48,7 +48,9 @@ struct Scheme {
     /// The optimizer's steps that one round of W workers takes.
     int applications(int workers) const { return applying == Applying::kOnce ? 1 : workers; }
     /// A worker alone is one machine, whatever is said of several: it reads everything.
-    Reading reading_of(int workers) const { return workers == 1 && reading != Reading::kTrimmedParts ? Reading::kDealt : reading; }
+    Reading reading_of(int workers) const {
+        return workers == 1 && reading != Reading::kTrimmedParts ? Reading::kDealt : reading;
+    }
 };
 
 std::span<const Scheme> schemes();

@@ -1,0 +1,110 @@
+// lockstep explain: what another trainer's rules would have done with a job, beside what Lockstep does with it.
+#include <filesystem>
+#include <memory>
+
+#include "commands.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "data/data_facts.hpp"
+#include "explain/example.hpp"
+#include "explain/facts.hpp"
+#include "launch.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr int kMostWorkers = 4096;
+constexpr int64_t kMostSamples = int64_t{1} << 50;
+
+struct ExplainCommand {
+    std::string scheme;
+    int workers = 1;
+    int gpus = 0;  // 0: one, or the example's two
+    std::vector<std::string> files, sets;
+    int64_t samples = 0, batch = 0, epochs = 0, worker_batch = 0;  // 0: not given
+    std::string shift = "0";
+    bool example = false;
+    bool json = false;
+};
+
+LoadedConfig load(const ExplainCommand& command) {
+    LoadedConfig loaded =
+        load_config({command.files, config_environment(), command.sets, std::filesystem::current_path().string()});
+    for (const std::string& warning : loaded.warnings) warn_line(warning);
+    return loaded;
+}
+
+int show_example(const ExplainCommand& command) {
+    const Scheme& scheme = scheme_named(command.scheme);
+    const int gpus = command.gpus > 0 ? command.gpus : kExampleGpus;
+    const Config::Optimizer optimizer = example_optimizer(command.sets);
+    const auto losses = run_example(scheme, command.workers, gpus, optimizer);
+    print_result(command.json ? example_json(scheme, gpus, optimizer, losses) + "\n" : example_text(scheme, losses));
+    return 0;
+}
+
+Question question_of(const ExplainCommand& command) {
+    Question q;
+    if (!command.files.empty() || !command.sets.empty()) {
+        const Config config = load(command).config;
+        q = question_of(config, command.samples > 0 ? command.samples : data_facts(config).samples);
+    } else if (command.samples == 0 || command.batch == 0) {
+        fail(ErrorKind::kUsage,
+             "explain: of what job? Name a config (-c FILE), or --samples and --batch, or --example");
+    }
+    if (command.samples > 0) q.samples = command.samples;
+    if (command.batch > 0) q.batch = command.batch;
+    if (command.epochs > 0) q.epochs = command.epochs;
+    if (command.worker_batch > 0) q.worker_batch = command.worker_batch;
+    q.workers = command.workers;
+    q.gpus = command.gpus > 0 ? command.gpus : 1;
+    q.shifted = command.shift == "real";
+    return q;
+}
+
+int show(const ExplainCommand& command) {
+    if (command.example) return show_example(command);
+    const Facts facts = explain(scheme_named(command.scheme), question_of(command));
+    print_result(command.json ? facts_json(facts) + "\n" : facts_text(facts));
+    return 0;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Invocation& invocation) {
+    CLI::App* explain = app.add_subcommand(
+        "explain", "What another trainer's rules would have done with a job: steps, samples, batch and learning rate");
+    const auto command = std::make_shared<ExplainCommand>();
+    std::string names;
+    for (const Scheme& scheme : schemes()) names.append(names.empty() ? "" : "|").append(scheme.name);
+    explain->add_option("--scheme", command->scheme, "Whose rules")->type_name(names)->required();
+    explain->add_option("--workers", command->workers, "Workers that share the job (default 1)")
+        ->check(CLI::Range(1, kMostWorkers))
+        ->type_name("W");
+    explain->add_option("--gpus", command->gpus, "GPUs of each worker (default 1; of the example 2)")
+        ->check(CLI::Range(1, kMostWorkers))
+        ->type_name("G");
+    explain->add_option("-c,--config", command->files, "The job as a config file (TOML); later files win")
+        ->type_name("FILE")
+        ->allow_extra_args(false);
+    explain->add_option("--set", command->sets, "Set one key, for example optimizer.name=nesterov")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    const auto count = [&](const char* name, int64_t& into, const char* what) {
+        explain->add_option(name, into, what)->check(CLI::Range(int64_t{1}, kMostSamples))->type_name("N");
+    };
+    count("--samples", command->samples, "Training samples, in place of the config's data");
+    count("--batch", command->batch, "The batch that the script names");
+    count("--epochs", command->epochs, "Epochs (default 1, or the config's)");
+    count("--worker-batch", command->worker_batch,
+          "What a worker takes at a time (default: by the scheme, batch or batch / W)");
+    explain->add_option("--shift-ratio", command->shift, "Where tf_cnn_benchmarks' workers begin: 0, as it was, or w/W")
+        ->check(CLI::IsMember({"0", "real"}))
+        ->type_name("0|real");
+    explain->add_flag("--example", command->example, "The scheme on a model of two weights, in float64");
+    explain->add_flag("--json", command->json, "One JSON document");
+    explain->callback(
+        [=, &invocation] { invocation.action = on_first_rank(invocation, [=] { return show(*command); }); });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+#include "explain/config_import.hpp"
+
+#include "config/nearest.hpp"
+#include "core/error.hpp"
+
+namespace lockstep {
+namespace {
+
+struct Trainer {
+    std::string_view name;
+    void (*import)(FlagList&, Imported&);
+    std::map<std::string, std::string> short_names;
+};
+
+std::vector<Trainer> known_trainers() {
+    return {{"tf_cnn_benchmarks", import_tf_cnn_benchmarks, {}},
+            {"estimator", import_estimator, {}},
+            {"horovod", import_horovod, {}},
+            {"ddp",
+             import_ddp,
+             {{"a", "arch"}, {"b", "batch_size"}, {"j", "workers"}, {"p", "print_freq"}, {"e", "evaluate"}}}};
+}
+
+}  // namespace
+
+ImportedConfig import_config(std::string_view from, std::span<const std::string> words) {
+    std::vector<std::string> names;
+    for (const Trainer& trainer : known_trainers()) {
+        names.emplace_back(trainer.name);
+        if (trainer.name != from) continue;
+        FlagList flags(words, trainer.short_names);
+        Imported config;
+        trainer.import(flags, config);
+        config.name_the_rest(flags);
+        return {config.toml(
+                    fmt::format("The job of a {} command line, as on one machine; any number of ranks gives the same "
+                                "bits.",
+                                from)),
+                config.refused()};
+    }
+    fail(ErrorKind::kUsage, "--from {}: it is tf_cnn_benchmarks, estimator, horovod or ddp{}", from,
+         did_you_mean(nearest(from, names)));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,39 @@
+// `config import`: another trainer's flags as a config with the same meaning on one machine. What a flag did in that
+// trainer is said beside the line that it became.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "explain/flag_list.hpp"
+#include "explain/imported.hpp"
+
+namespace lockstep {
+
+struct ImportedConfig {
+    std::string toml;
+    std::vector<std::string> refused;  // flags that could not be honoured, and why
+};
+
+/// `from`: tf_cnn_benchmarks | estimator | horovod | ddp. `words`: the command line, with or without what starts it.
+/// Throws kUsage for another trainer, for a network that Lockstep does not have, and for values that are none.
+ImportedConfig import_config(std::string_view from, std::span<const std::string> words);
+
+// One each; they take what they know.
+void import_tf_cnn_benchmarks(FlagList& flags, Imported& config);
+void import_estimator(FlagList& flags, Imported& config);
+void import_horovod(FlagList& flags, Imported& config);
+void import_ddp(FlagList& flags, Imported& config);
+
+/// A data set of a known name: how many samples, and the lines of [data] for files below `folder` ("": synthetic).
+int64_t import_known_data(std::string_view name, const std::string& folder, int64_t side, Imported& config);
+
+/// Lines for torchvision's folders train/ and val/ (or test/) of pictures below `folder`.
+void import_image_folders(const std::string& train, const std::string& test, int64_t side, Imported& config);
+
+/// model.name, in torchvision's flavor, for its name; throws kUsage where there is no such network.
+void import_torchvision_model(const FlagList::Flag& flag, Imported& config);
+
+}  // namespace lockstep

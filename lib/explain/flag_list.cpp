@@ -1,0 +1,128 @@
+#include "explain/flag_list.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/error.hpp"
+
+namespace lockstep {
+namespace {
+
+bool is_number(std::string_view word) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    return error == std::errc() && end == word.data() + word.size();
+}
+
+bool is_flag(std::string_view word) {
+    return word.size() > 1 && word[0] == '-' && !is_number(word);
+}
+
+bool is_script(std::string_view word) {
+    return word.ends_with(".py");
+}
+
+template <class Number>
+Number number_of(const FlagList::Flag& flag, const char* kind) {
+    Number value{};
+    const char* const end = flag.value.data() + flag.value.size();
+    const auto [stop, error] = std::from_chars(flag.value.data(), end, value);
+    if (error != std::errc() || stop != end) fail(ErrorKind::kUsage, "{}: the value is no {}", flag.spelled, kind);
+    return value;
+}
+
+}  // namespace
+
+FlagList::FlagList(std::span<const std::string> words, const std::map<std::string, std::string>& short_names) {
+    const auto script = std::find_if(words.begin(), words.end(), is_script);
+    for (auto word = words.begin(); word != words.end(); ++word) {
+        if (!is_flag(*word)) {
+            if (script != words.end() && word > script) positionals_.push_back(*word);
+            continue;
+        }
+        Flag flag;
+        flag.spelled = *word;
+        flag.launcher = script != words.end() && word < script;
+        std::string name = word->substr(word->find_first_not_of('-'));
+        if (const std::size_t equals = name.find('='); equals != std::string::npos) {
+            flag.value = name.substr(equals + 1);
+            name.resize(equals);
+        } else {
+            for (; word + 1 != words.end() && word + 1 != script && !is_flag(*(word + 1)); ++word) {
+                // Lists of numbers stand as several words: --lr-steps 30 60.
+                if (!flag.value.empty() && !(is_number(*word) && is_number(*(word + 1)))) break;
+                flag.spelled.append(" ").append(*(word + 1));
+                flag.value.append(flag.value.empty() ? "" : ",").append(*(word + 1));
+            }
+            if (flag.value.empty()) flag.value = "true";
+        }
+        if (const auto known = short_names.find(name); known != short_names.end()) name = known->second;
+        std::replace(name.begin(), name.end(), '-', '_');
+        flag.name = name;
+        flags_.push_back(flag);
+    }
+}
+
+const FlagList::Flag* FlagList::take(std::initializer_list<std::string_view> names) {
+    for (const std::string_view name : names) {
+        const Flag* last = nullptr;
+        for (Flag& flag : flags_) {
+            if (flag.name != name) continue;
+            flag.taken = true;
+            last = &flag;
+        }
+        if (last != nullptr) return last;
+    }
+    return nullptr;
+}
+
+std::optional<int64_t> FlagList::take_count(std::initializer_list<std::string_view> names, int64_t least) {
+    const Flag* flag = take(names);
+    if (flag == nullptr) return std::nullopt;
+    const auto value = number_of<int64_t>(*flag, "whole number");
+    if (value < least) fail(ErrorKind::kUsage, "{}: must be at least {}", flag->spelled, least);
+    return value;
+}
+
+std::optional<double> FlagList::take_number(std::initializer_list<std::string_view> names) {
+    const Flag* flag = take(names);
+    if (flag == nullptr) return std::nullopt;
+    const auto value = number_of<double>(*flag, "number");
+    if (!std::isfinite(value)) fail(ErrorKind::kUsage, "{}: must be finite", flag->spelled);
+    return value;
+}
+
+std::optional<bool> FlagList::take_switch(std::string_view name) {
+    if (take({std::string("no").append(name)}) != nullptr) return false;
+    const Flag* flag = take({name});
+    if (flag == nullptr) return std::nullopt;
+    for (const char* word : {"true", "True", "1", "yes"}) {
+        if (flag->value == word) return true;
+    }
+    for (const char* word : {"false", "False", "0", "no"}) {
+        if (flag->value == word) return false;
+    }
+    fail(ErrorKind::kUsage, "{}: the value is neither true nor false", flag->spelled);
+}
+
+std::optional<std::string> FlagList::take_text(std::initializer_list<std::string_view> names) {
+    const Flag* flag = take(names);
+    if (flag == nullptr) return std::nullopt;
+    return flag->value;
+}
+
+std::vector<std::string> parts_of(std::string_view list, char separator) {
+    std::vector<std::string> parts;
+    while (!list.empty()) {
+        const std::size_t end = std::min(list.find(separator), list.size());
+        std::string_view part = list.substr(0, end);
+        list.remove_prefix(std::min(end + 1, list.size()));
+        while (part.starts_with(' ')) part.remove_prefix(1);
+        while (part.ends_with(' ')) part.remove_suffix(1);
+        if (!part.empty()) parts.emplace_back(part);
+    }
+    return parts;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+// A config under way from another trainer's flags: lines of TOML, each with the flag that it comes from and why; and
+// the flags that became no line.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "explain/flag_list.hpp"
+
+namespace lockstep {
+
+class Imported {
+  public:
+    /// "optimizer.lr", a TOML value, and what stands behind it as a comment.
+    void set(std::string_view key, std::string value, std::string why);
+    void set(std::string_view key, int64_t value, std::string why);
+    void set(std::string_view key, double value, std::string why);
+    void set_text(std::string_view key, std::string_view text, std::string why);
+
+    bool has(std::string_view key, std::string_view text) const;
+
+    /// Takes a flag, if it is there, that has nothing to do here.
+    void not_needed(FlagList& flags, std::initializer_list<std::string_view> names, std::string_view why);
+    /// Takes a flag, if it is there, whose meaning Lockstep cannot give.
+    void cannot(FlagList& flags, std::initializer_list<std::string_view> names, std::string_view why);
+    void refuse(std::string flag_and_why) { refused_.push_back(std::move(flag_and_why)); }
+    /// Names every flag that nobody took.
+    void name_the_rest(const FlagList& flags);
+    void remark(std::string line) { remarks_.push_back(std::move(line)); }
+
+    /// `head`: the first comment.
+    std::string toml(std::string_view head) const;
+    /// "--flag=x: why", one for each flag that could not be honoured.
+    const std::vector<std::string>& refused() const { return refused_; }
+
+  private:
+    struct Line {
+        std::string section, key, value, why;
+    };
+    std::vector<Line> lines_;
+    std::vector<std::string> remarks_, idle_, refused_;
+};
+
+/// The text as a TOML string.
+std::string toml_quoted(std::string_view text);
+/// [a, b]
+std::string toml_list(const std::vector<double>& values);
+/// "30 epochs", "1 epoch".
+std::string counted(int64_t count, std::string_view what);
+
+}  // namespace lockstep

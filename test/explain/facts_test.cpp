@@ -1,0 +1,186 @@
+#include "explain/facts.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+
+namespace lockstep {
+namespace {
+
+Question job(int64_t samples, int64_t batch, int workers, int64_t epochs = 1) {
+    Question q;
+    q.samples = samples;
+    q.batch = batch;
+    q.workers = workers;
+    q.epochs = epochs;
+    return q;
+}
+
+Course theirs(const char* scheme, const Question& q) {
+    return explain(scheme_named(scheme), q).theirs;
+}
+
+TEST_CASE("an estimator's epoch costs W times the steps, since every worker reads everything") {
+    CHECK(theirs("estimator", job(650000, 128, 1)).steps_per_epoch == 5079);
+    CHECK(theirs("estimator", job(650000, 128, 5)).steps_per_epoch == 25395);
+    const Facts six = explain(scheme_named("estimator"), job(650000, 128, 6));
+    CHECK(six.theirs.steps_per_epoch == 30474);
+    CHECK(six.theirs.samples_per_epoch == 3'900'000);
+    CHECK(six.theirs.passes_per_epoch(650000) == 6.0);
+    CHECK(six.theirs.duplicates == 3'250'000);
+    CHECK(six.theirs.omitted == 0);
+    CHECK(six.theirs.effective_batch == 768);
+    CHECK(six.theirs.gradient_scale == 1.0);
+    CHECK(six.theirs.optimizer_steps_per_batch == 6);
+    CHECK(six.theirs.lr_factor() == 6.0);
+    CHECK(six.theirs.schedule_stretch == Approx(1.0 / 6));
+    CHECK(six.ours.steps_per_epoch == 5079);
+    CHECK(six.ours.samples_per_epoch == 650000);
+}
+
+TEST_CASE("the second report: two workers of 32 that read the same images and both update") {
+    Question q = job(1'281'167, 64, 2, 5);
+    q.batch_norm = true;
+    const Facts f = explain(scheme_named("tf-distributed-replicated"), q);
+    CHECK(f.worker_batch == 32);
+    CHECK(f.theirs.steps_per_epoch == 20019);
+    CHECK(f.theirs.effective_batch == 64);
+    CHECK(f.theirs.optimizer_steps_per_batch == 2);
+    CHECK(f.theirs.lr_factor() == 2.0);
+    CHECK(f.theirs.batch_norm_samples == 32);
+    CHECK(f.ours.batch_norm_samples == 64);
+    CHECK(f.theirs.omitted == 1'281'167 - 20019 * 32);
+    CHECK(f.theirs.duplicates == 20019 * 32);
+    CHECK(f.write.back() == "batch_norm.scope = \"global\"");
+    q.shifted = true;  // as it was meant
+    const Course meant = theirs("tf-distributed-replicated", q);
+    CHECK(meant.omitted == 0);
+    CHECK(meant.duplicates == 20019 * 64 - 1'281'167);
+}
+
+TEST_CASE("what each mode does to a gradient") {
+    struct Row {
+        const char* scheme;
+        double gradient_scale;
+        int applications;
+        double stretch;
+    };
+    // Three workers of two GPUs each.
+    for (const Row& row : std::vector<Row>{{"tf-parameter-server", 1, 3, 1},
+                                           {"tf-distributed-replicated", 1, 3, 1},
+                                           {"tf-distributed-all-reduce", 6, 1, 3},
+                                           {"tf-collective-all-reduce", 6, 1, 1},
+                                           {"horovod-sum", 3, 1, 1},
+                                           {"horovod-average", 1, 1, 1},
+                                           {"ddp", 1, 1, 1},
+                                           {"ddp-drop-last", 1, 1, 1},
+                                           {"local-clip", 1, 1, 1}}) {
+        CAPTURE(row.scheme);
+        Question q = job(6000, 60, 3);
+        q.gpus = 2;
+        const Course c = theirs(row.scheme, q);
+        CHECK(c.gradient_scale == row.gradient_scale);
+        CHECK(c.optimizer_steps_per_batch == row.applications);
+        CHECK(c.schedule_stretch == row.stretch);
+        CHECK(c.effective_batch == 60);
+        CHECK(c.batch_norm_samples == 10);
+    }
+    CHECK(theirs("tf-replicated", job(6000, 60, 4)).gradient_scale == 4);  // GPUs of one machine
+}
+
+TEST_CASE("one worker is one machine under every scheme that leaves nothing out") {
+    for (const Scheme& scheme : schemes()) {
+        CAPTURE(scheme.name);
+        const Course c = explain(scheme, job(6000, 60, 1)).theirs;
+        CHECK(c.steps_per_epoch == 100);
+        CHECK(c.samples_per_epoch == 6000);
+        CHECK(c.duplicates == 0);
+        CHECK(c.omitted == 0);
+        CHECK(c.lr_factor() == 1);
+        CHECK(c.schedule_stretch == 1);
+    }
+}
+
+TEST_CASE("batches that wrap run from one epoch into the next") {
+    // Three epochs of three samples in batches of two: five batches there, two an epoch here.
+    const Facts f = explain(scheme_named("tf-parameter-server"), job(3, 2, 1, 3));
+    CHECK(f.theirs.steps == 5);
+    CHECK(f.ours.steps == 6);
+    CHECK(f.ours.steps_per_epoch == 2);
+}
+
+TEST_CASE("parts are made equal by repeating samples, or by leaving some out") {
+    const Course padded = theirs("ddp", job(1003, 64, 4));
+    CHECK(padded.steps_per_epoch == 16);  // of parts of 251
+    CHECK(padded.samples_per_epoch == 1004);
+    CHECK(padded.duplicates == 1);
+    CHECK(padded.omitted == 0);
+    const Course trimmed = theirs("ddp-drop-last", job(1003, 64, 4));
+    CHECK(trimmed.steps_per_epoch == 15);  // of parts of 250
+    CHECK(trimmed.samples_per_epoch == 960);
+    CHECK(trimmed.duplicates == 0);
+    CHECK(trimmed.omitted == 43);
+}
+
+TEST_CASE("samples read, read again and left out add up to the data set under every scheme") {
+    for (const Scheme& scheme : schemes()) {
+        for (const int64_t samples : {1003, 1024, 77}) {
+            for (const int workers : {1, 2, 3, 5}) {
+                CAPTURE(scheme.name, samples, workers);
+                const Course c = explain(scheme, job(samples, 15, workers)).theirs;
+                CHECK(c.samples_per_epoch - c.duplicates + c.omitted == samples);
+                CHECK(c.duplicates >= 0);
+                CHECK(c.omitted >= 0);
+            }
+        }
+    }
+}
+
+TEST_CASE("a job without a step or a sample for a worker is refused with its numbers") {
+    CHECK_THROWS_WITH(theirs("ddp", job(100, 4, 5)), Catch::Contains("a batch of 4 leaves 5 workers"));
+    CHECK_THROWS_WITH(theirs("ddp-drop-last", job(9, 10, 2)), Catch::Contains("part of 4 samples"));
+    CHECK_THROWS_WITH(theirs("ddp", job(0, 4, 1)), Catch::Contains("0 samples"));
+    CHECK_THROWS_WITH(scheme_named("hovorod-sum"), Catch::Contains("did you mean horovod-sum?"));
+}
+
+TEST_CASE("the JSON has the facts of both sides and a reason for whatever differs") {
+    const auto json = nlohmann::json::parse(facts_json(explain(scheme_named("estimator"), job(650000, 128, 6))));
+    CHECK(json["scheme"] == "estimator");
+    CHECK(json["workers"] == 6);
+    CHECK(json["samples"] == 650000);
+    CHECK(json["batch"] == 128);
+    CHECK(json["steps_per_epoch"] == 30474);
+    CHECK(json["passes_per_epoch"] == 6.0);
+    CHECK(json["gradient_scale"] == 1.0);
+    CHECK(json["optimizer_steps_per_batch"] == 6);
+    CHECK(json["lockstep"]["steps_per_epoch"] == 5079);
+    CHECK(json["effective_lr"].is_null());
+    CHECK(json["reasons"].size() >= 5);
+    CHECK_FALSE(json.contains("run"));
+    Config config;
+    config.batch.size = 64;
+    config.train.epochs = 2;
+    config.optimizer.lr = 0.01;
+    Question q = question_of(config, 1000);
+    q.workers = 2;
+    const auto known = nlohmann::json::parse(facts_json(explain(scheme_named("horovod-sum"), q), "{\"a\":1}"));
+    CHECK(known["effective_lr"] == 0.02);
+    CHECK(known["batch_norm_samples"].is_null());  // an mlp has none
+    CHECK(known["lockstep"]["steps"] == 32);
+    CHECK(known["run"]["a"] == 1);
+}
+
+TEST_CASE("every line of the table on which the two differ has its reason") {
+    for (const Scheme& scheme : schemes()) {
+        const Facts facts = explain(scheme, job(1003, 60, 3, 2));
+        for (const FactLine& line : fact_lines(facts)) {
+            CAPTURE(scheme.name, line.name);
+            if (line.name != "steps in all" && line.name != "passes per epoch" && line.theirs != line.ours)
+                CHECK_FALSE(line.reason.empty());
+        }
+    }
+}
+
+}  // namespace
+}  // namespace lockstep
