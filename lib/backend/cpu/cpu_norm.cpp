@@ -1,4 +1,4 @@
-// Batch norm's operations on the threads of a stream. A block of 256 rows is summed by one thread; where there are too
+// What normalises, on the threads of a stream. A block of 256 rows is summed by one thread; where there are too
 // few blocks, threads take channels.
 #include <algorithm>
 
@@ -61,7 +61,12 @@ const float* at_or_null(const float* p, int64_t i) {
 }  // namespace
 
 CpuOperations::CpuOperations(Isa isa, int threads)
-    : context_(isa, threads), norm_(norm_kernels(isa)), block_sums_(threads > 1 ? kBlockSums : 0) {}
+    : context_(isa, threads),
+      norm_(norm_kernels(isa)),
+      lrn_(lrn_kernels(isa)),
+      softmax_(softmax_kernels(isa)),
+      loss_(loss_kernels(isa)),
+      block_sums_(threads > 1 ? kBlockSums : 0) {}
 
 void CpuOperations::batch_moments(Stream& stream, int64_t rows, int channels, const float* x, float* moments) {
     CpuStream& cpu = cpu_stream(stream);
@@ -119,6 +124,20 @@ void CpuOperations::batch_norm_backward(Stream& stream, int64_t rows, int channe
         const int64_t at = row * channels;
         norm_.batch_norm_backward(slice_rows, channels, count, x + at, statistics, gamma, sums, dy + at,
                                   at_or_null(masked_by, at), dx + at);
+    });
+}
+
+void CpuOperations::lrn(Stream& stream, const LrnShape& shape, int64_t rows, const float* x, float* y) {
+    for_rows(cpu_stream(stream), rows, shape.channels, [&](int64_t row, int64_t count) {
+        lrn_.lrn(shape, count, x + row * shape.channels, y + row * shape.channels);
+    });
+}
+
+void CpuOperations::lrn_backward(Stream& stream, const LrnShape& shape, int64_t rows, const float* x, const float* dy,
+                                 float* dx) {
+    for_rows(cpu_stream(stream), rows, shape.channels, [&](int64_t row, int64_t count) {
+        const int64_t at = row * shape.channels;
+        lrn_.lrn_backward(shape, count, x + at, dy + at, dx + at);
     });
 }
 

@@ -6,6 +6,7 @@
 
 #include "backend/backend.hpp"
 #include "backend/cpu/cpu_context.hpp"
+#include "backend/cpu/kernels.hpp"
 #include "backend/cpu/norm_kernels.hpp"
 
 namespace lockstep {
@@ -28,6 +29,22 @@ class CpuOperations : public Backend {
     void batch_norm_backward(Stream& stream, int64_t rows, int channels, int64_t count, const float* x,
                              const float* statistics, const float* gamma, const float* sums, const float* dy,
                              const float* masked_by, float* dx) override;
+    void lrn(Stream& stream, const LrnShape& shape, int64_t rows, const float* x, float* y) override;
+    void lrn_backward(Stream& stream, const LrnShape& shape, int64_t rows, const float* x, const float* dy,
+                      float* dx) override;
+
+    void smoothed_cross_entropy(Stream& stream, int rows, int classes, float smoothing, const float* logits,
+                                const int32_t* labels, float* loss, float* dlogits) override;
+    void sigmoid_cross_entropy(Stream& stream, int rows, const float* logits, const int32_t* labels, float* loss,
+                               float* dlogits) override;
+    void sigmoid(Stream& stream, int64_t n, const float* x, float* y) override;
+    void squared_error(Stream& stream, int rows, const float* predictions, const float* targets, float* loss,
+                       float* dpredictions) override;
+
+    std::unique_ptr<Expand> plan_expand(int in_columns, std::span<const ExpandColumn> columns) override;
+    void copy_part(Stream& stream, int64_t rows, int width, const float* from, RowPart from_part, float* to,
+                   RowPart to_part) override;
+    void fill(Stream& stream, int64_t n, float value, float* x) override;
 
   protected:
     CpuOperations(Isa isa, int threads);
@@ -37,6 +54,9 @@ class CpuOperations : public Backend {
   private:
     CpuContext context_;
     const NormKernels& norm_;
+    const LrnKernels& lrn_;
+    const SoftmaxKernels& softmax_;
+    const LossKernels& loss_;
     std::vector<float> block_sums_;  // of blocks of rows, on the main stream
 };
 

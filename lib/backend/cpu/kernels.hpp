@@ -43,11 +43,20 @@ struct SoftmaxKernels {
     /// dlogits may be null.
     void (*cross_entropy)(int rows, int classes, const float* logits, const int32_t* labels, float* loss,
                           float* dlogits);
+    void (*smoothed_cross_entropy)(int rows, int classes, float smoothing, const float* logits, const int32_t* labels,
+                                   float* loss, float* dlogits);
     void (*probabilities)(int rows, int classes, const float* logits, float* probabilities);
-    /// y = exp_fixed(x) of n values x <= 0: what both are made of, for the test to sweep.
+    // y = exp_fixed(x) and log_fixed(x): what all losses are made of, for the test to sweep.
     void (*exponentials)(int64_t n, const float* x, float* y);
+    void (*logarithms)(int64_t n, const float* x, float* y);
 };
 const SoftmaxKernels& softmax_kernels(Isa isa);
+
+struct LossKernels {
+    void (*sigmoid_cross_entropy)(int rows, const float* logits, const int32_t* labels, float* loss, float* dlogits);
+    void (*sigmoid)(int64_t n, const float* x, float* y);
+};
+const LossKernels& loss_kernels(Isa isa);
 
 struct DropoutKernels {
     /// Elements [first, first + count) of one row; x and y point at element `first`, a multiple of 4.

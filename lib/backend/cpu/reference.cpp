@@ -167,6 +167,10 @@ void exponentials(int64_t n, const float* x, float* y) {
     for (int64_t i = 0; i < n; ++i) y[i] = exp_fixed(x[i]);
 }
 
+void logarithms(int64_t n, const float* x, float* y) {
+    for (int64_t i = 0; i < n; ++i) y[i] = log_fixed(x[i]);
+}
+
 void dropout_row(const DropoutMask& mask, int64_t position, int64_t first, int64_t count, const float* x, float* y) {
     const auto at = static_cast<uint64_t>(position);
     for (int64_t i = 0; i < count; ++i) {

@@ -1,4 +1,5 @@
-// Arithmetic 1 of everything but dense layers and convolutions, as plain scalar loops: these functions *are* the
+// Arithmetic 1 of everything but dense layers and convolutions (reference_gemm.hpp), norms (reference_norm.hpp) and the
+// losses beside softmax cross entropy (reference_loss.hpp), as plain scalar loops: these functions *are* the
 // definition, and they are the "scalar" instruction set. Every kernel of every target gives their bits, which its test
 // compares with ==. What they share: fp32 rounded to nearest, subnormals kept, a product is fused with a sum only where
 // std::fma says so, division and square root are IEEE's, sums run in the order written. Bits of NaNs are not promised.
@@ -45,8 +46,9 @@ void softmax_cross_entropy(int rows, int classes, const float* logits, const int
                            float* dlogits);
 /// probabilities = e / s.
 void softmax(int rows, int classes, const float* logits, float* probabilities);
-/// y = exp_fixed(x).
+/// y = exp_fixed(x); y = log_fixed(x).
 void exponentials(int64_t n, const float* x, float* y);
+void logarithms(int64_t n, const float* x, float* y);
 
 /// y = bits >= threshold ? x * scale : +0; bits: element of the random stream at `position`.
 void dropout_row(const DropoutMask& mask, int64_t position, int64_t first, int64_t count, const float* x, float* y);
