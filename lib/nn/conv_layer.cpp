@@ -1,5 +1,5 @@
-// A convolution with bias, with the relu that may follow. Works on any block of rows; its weight gradient is one leaf a
-// shard.
+// A convolution, with or without bias, with the relu that may follow. Works on any block of rows; its weight gradient
+// is one leaf a shard.
 #include "nn/layer.hpp"
 
 namespace lockstep {
@@ -15,7 +15,8 @@ class ConvLayer final : public Layer {
     }
     void prepare(Stream& stream, const float* weights) override { conv_->prepare(stream, weights + spec_.weight); }
     void forward(const Pass& pass, const LayerValues& values) override {
-        conv_->forward(pass.stream, pass.rows, values.x, pass.weights + spec_.bias, values.y);
+        conv_->forward(pass.stream, pass.rows, values.x, spec_.bias < 0 ? nullptr : pass.weights + spec_.bias,
+                       values.y);
     }
     void backward(const Pass& pass, const LayerValues&, float* dy, float* dx) override {
         conv_->backward_data(pass.stream, pass.rows, dy, dx);
@@ -25,7 +26,7 @@ class ConvLayer final : public Layer {
         conv_->backward_weights(pass.stream, pass.rows, values.x, dy, leaf);
     }
     void store_leaf(Stream& stream, const float* leaf, float* gradient) override {
-        conv_->store_gradient(stream, leaf, gradient + spec_.weight, gradient + spec_.bias);
+        conv_->store_gradient(stream, leaf, gradient + spec_.weight, spec_.bias < 0 ? nullptr : gradient + spec_.bias);
     }
 
   private:

@@ -16,6 +16,12 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, Backend& backend) {
             return make_dropout_layer(spec, backend);
         case LayerKind::kDense:
             return make_dense_layer(spec, backend);
+        case LayerKind::kAdd:
+            return make_add_layer(spec, backend);
+        case LayerKind::kConcat:
+            return make_concat_layer(spec, backend);
+        case LayerKind::kPadChannels:
+            return make_pad_channels_layer(spec, backend);
         default:  // the kinds whose layers are not there yet
             break;
     }

@@ -1,8 +1,10 @@
 // What a layer is (LayerSpec: shapes and numbers, no device) and what it can do on a device (Layer). A model is a list
-// of LayerSpec (zoo.cpp); make_layer turns each into operations of a Backend. A new kind of layer is one file with a
-// Layer, one enumerator and one line in make_layer.
+// of LayerSpec in topological order (zoo.cpp); make_layer turns each into operations of a Backend. A new kind of layer
+// is one file with a Layer, one enumerator and one line in make_layer.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -37,6 +39,9 @@ struct BatchNormSpec {
     bool unbiased = false;
 };
 
+/// Inputs of a layer, at most.
+inline constexpr std::size_t kMostInputs = 16;
+
 struct LayerSpec {
     LayerKind kind = LayerKind::kDense;
     std::string name;
@@ -55,17 +60,30 @@ struct LayerSpec {
     int64_t parameters = 0;  // elements of both
 
     // What neighbours do for each other; set by link_layers().
-    bool relu_inside = false;    // kConv, kDense: the relu that follows is applied as the output is written
+    bool reuses_input = false;   // kRelu, kDropout: nobody else reads its input, and its output lies there
+    bool relu_inside = false;    // kConv, kDense, kBatchNorm: the relu after is applied as the output is written
     bool forward_done = false;   // kRelu: by the layer before
-    bool masks_relu = false;     // kPool: the relu before is undone at pooled size, where 0 means that no tap passed
-    bool backward_done = false;  // kRelu: by the pooling after
+    bool masks_relu = false;     // kPool: the relu before is undone at pooled size, where 0 means that no tap passed;
+                                 // kBatchNorm: the relu after is undone while its gradient is read
+    bool backward_done = false;  // kRelu: by one of these
     bool data_gradient = true;   // false where nothing before it has weights: dx is never asked for
+    bool by_block = false;       // it runs shard by shard
+    std::vector<int> input_channels;  // of all inputs
 
     bool has_weights() const { return weight >= 0; }
-    /// Its output lies where its input lies.
-    bool in_place() const { return kind == LayerKind::kRelu || kind == LayerKind::kDropout; }
-    bool backward_reads_input() const { return has_weights(); }
-    bool backward_reads_output() const { return masks_relu || (kind == LayerKind::kRelu && !backward_done); }
+    /// Whether a gradient of its output is of use.
+    bool reaches_weights() const { return has_weights() || data_gradient; }
+    bool in_place() const { return reuses_input; }
+    /// The gradient of its inputs is that of its output, changed in place if at all.
+    bool passes_gradient() const {
+        return kind == LayerKind::kAdd || kind == LayerKind::kRelu || kind == LayerKind::kDropout;
+    }
+    /// Between its input and its output all shards of all ranks meet.
+    bool is_border() const { return kind == LayerKind::kBatchNorm && norm.global; }
+    bool backward_reads_input() const { return has_weights() || kind == LayerKind::kLrn; }
+    bool backward_reads_output() const {
+        return masks_relu || kind == LayerKind::kSigmoid || (kind == LayerKind::kRelu && !backward_done);
+    }
     /// Bytes that its forward leaves for its backward, beside its output: the taps of a maximum.
     int64_t tap_bytes() const { return kind == LayerKind::kPool && pool.kind == PoolKind::kMax ? out.elements() : 0; }
 };
@@ -83,9 +101,11 @@ struct Pass {
 
 /// A layer's values for the rows of a pass. In place: y == x.
 struct LayerValues {
-    const float* x = nullptr;
+    const float* x = nullptr;  // of the first input
     float* y = nullptr;
     uint8_t* taps = nullptr;
+    std::array<const float*, kMostInputs> inputs{};  // of a layer with several: all
+    int input = 0;                                   // on the way back: whose gradient dx is
 };
 
 class Layer {
@@ -98,7 +118,7 @@ class Layer {
     virtual void prepare(Stream&, const float* /*weights*/) {}
 
     virtual void forward(const Pass& pass, const LayerValues& values) = 0;
-    /// dy to dx; dx == dy where the layer is in place. dy is scratch afterwards.
+    /// dy to dx, of one input. Where the layer passes its gradient on, dx == dy; kAdd is not asked. Else dy stays.
     virtual void backward(const Pass& pass, const LayerValues& values, float* dy, float* dx) = 0;
 
     // Weight gradients. Dense layers fold all local shards in one call: `gradients[i]` is the flat gradient of root i.
@@ -118,5 +138,8 @@ std::unique_ptr<Layer> make_pool_layer(const LayerSpec& spec, Backend& backend);
 std::unique_ptr<Layer> make_relu_layer(const LayerSpec& spec, Backend& backend);
 std::unique_ptr<Layer> make_dropout_layer(const LayerSpec& spec, Backend& backend);
 std::unique_ptr<Layer> make_dense_layer(const LayerSpec& spec, Backend& backend);
+std::unique_ptr<Layer> make_add_layer(const LayerSpec& spec, Backend& backend);
+std::unique_ptr<Layer> make_concat_layer(const LayerSpec& spec, Backend& backend);
+std::unique_ptr<Layer> make_pad_channels_layer(const LayerSpec& spec, Backend& backend);
 
 }  // namespace lockstep

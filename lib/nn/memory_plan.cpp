@@ -1,45 +1,53 @@
 #include "nn/memory_plan.hpp"
 
-#include <algorithm>
-
 #include "core/error.hpp"
+#include "nn/gradient_plan.hpp"
+#include "nn/value_lives.hpp"
 
 namespace lockstep {
 namespace {
 
-/// Whether the output of layer i outlives its block: read by the suffix or, in training, by the way back.
-bool is_kept(std::span<const LayerSpec> layers, std::size_t i, std::size_t prefix, bool training) {
-    for (std::size_t user = i;; ++user) {
-        if (user + 1 >= prefix) return true;
-        if (training && layers[user].backward_reads_output()) return true;
-        if (training && layers[user + 1].backward_reads_input()) return true;
-        if (!layers[user + 1].in_place()) return false;
+/// Values that the way back reads.
+std::vector<bool> read_on_the_way_back(std::span<const LayerSpec> layers, const ValueLives& lives) {
+    std::vector<bool> read(layers.size(), false);
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        const LayerSpec& layer = layers[i];
+        if (layer.backward_reads_output()) read[lives.root(i)] = true;
+        if (layer.backward_reads_input() && layer.inputs[0] >= 0) {
+            read[lives.root(static_cast<std::size_t>(layer.inputs[0]))] = true;
+        }
     }
+    return read;
 }
 
 }  // namespace
 
 MemoryPlan plan_memory(std::span<const LayerSpec> layers, std::size_t prefix, bool training) {
     MemoryPlan plan;
-    int region = 1;
+    const ValueLives lives(layers, prefix, training);
+    const std::vector<bool> read_back = read_on_the_way_back(layers, lives);
+    PlacePool transient(plan.transient_elements);
     for (std::size_t i = 0; i < layers.size(); ++i) {
         const LayerSpec& layer = layers[i];
-        const int64_t elements = layer.out.elements();
         if (layer.in_place()) {
-            if (i == 0) fail(ErrorKind::kRuntime, "layer {}: would overwrite the caller's samples", layer.name);
-            plan.outputs.push_back(plan.outputs.back());
-        } else if (is_kept(layers, i, prefix, training)) {
+            if (layer.inputs[0] < 0) {
+                fail(ErrorKind::kRuntime, "layer {}: would overwrite the caller's samples", layer.name);
+            }
+            plan.outputs.push_back(plan.outputs[lives.root(i)]);
+        } else if (lives.crosses_forward(i) || (training && read_back[i])) {
             plan.outputs.push_back({Place::Kind::kKept, static_cast<int>(plan.kept_elements.size())});
-            plan.kept_elements.push_back(elements);
+            plan.kept_elements.push_back(layer.out.elements());
         } else {
-            region = 1 - region;
-            plan.outputs.push_back({Place::Kind::kTransient, region});
-            plan.transient_elements = std::max(plan.transient_elements, elements);
+            plan.outputs.push_back({Place::Kind::kTransient, transient.take(layer.out.elements())});
         }
-        if (training && i < prefix) plan.transient_elements = std::max(plan.transient_elements, elements);
-        if (training && i + 1 >= prefix)
-            plan.suffix_gradient_elements = std::max(plan.suffix_gradient_elements, elements);
+        for (std::size_t value = 0; value <= i; ++value) {
+            if (lives.root(value) == value && lives.last_use(value) == i &&
+                plan.outputs[value].kind == Place::Kind::kTransient) {
+                transient.give(plan.outputs[value].number);
+            }
+        }
     }
+    if (training) plan_gradients(layers, prefix, lives, transient, plan);
     return plan;
 }
 

@@ -1,8 +1,10 @@
-// Where each activation lives. Kept ones have room for all local rows, because a later pass reads them; transient ones
-// are needed only by the next layer and have room for one block of rows on one stream, so that they stay in its cache.
-// Two transient regions in turn are enough, and serve the gradients of the way back, too.
+// Where each activation and each gradient lives. Activations that a later pass reads are kept, with room for all local
+// rows; the others are transient, needed only until their last reader, with room for one block of rows on one stream,
+// so that they stay in its cache. Transient places are handed out again as soon as they are free, and serve the
+// gradients of the way back, too.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -12,21 +14,41 @@
 namespace lockstep {
 
 struct Place {
-    enum class Kind { kInput, kKept, kTransient } kind = Kind::kInput;
-    int number = 0;  // of the kept array; of the transient region, 0 or 1
+    enum class Kind {
+        kInput,      // the caller's samples
+        kKept,       // an activation of all rows
+        kTransient,  // of one block of rows on one stream
+        kGradient,   // a gradient of all rows
+    } kind = Kind::kInput;
+    int number = 0;
     bool operator==(const Place&) const = default;
 };
 
-struct MemoryPlan {
-    std::vector<Place> outputs;            // of each layer; a layer's input is the output of the layer before
-    std::vector<int64_t> kept_elements;    // of each kept array: elements a row
-    int64_t transient_elements = 0;        // of each of the two regions: elements a row
-    int64_t suffix_gradient_elements = 0;  // the largest gradient of the suffix: elements a row
-    Place input_of(std::size_t layer) const { return layer == 0 ? Place{} : outputs[layer - 1]; }
+/// What a layer does on the way back with the gradient of its output.
+struct BackStep {
+    struct Input {
+        enum class How {
+            kNone,   // no weights before it
+            kWrite,  // the first to reach it
+            kAdd,    // behind others, by way of `scratch`
+            kTaken,  // it goes on living where the gradient of the output lay
+        } how = How::kNone;
+        Place to, scratch;
+    };
+    bool runs = false;  // a gradient reaches it that is of use
+    Place dy;
+    std::vector<Input> inputs;  // none where the layer works in place
 };
 
-/// Layers [0, prefix) run block by block, the others on all rows. `training`: a way back follows. The first layer must
-/// not be one that works in place.
+struct MemoryPlan {
+    std::vector<Place> outputs;  // of each layer
+    std::vector<BackStep> back;  // training: of each layer
+    // Elements a row of each place of a kind.
+    std::vector<int64_t> kept_elements, transient_elements, gradient_elements;
+};
+
+/// Layers [0, prefix) run block by block, the others on all rows; between blocks, all ranks meet at borders
+/// (LayerSpec::is_border). `training`: a way back follows.
 MemoryPlan plan_memory(std::span<const LayerSpec> layers, std::size_t prefix, bool training);
 
 }  // namespace lockstep

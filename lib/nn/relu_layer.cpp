@@ -1,4 +1,4 @@
-// A relu, in place; mostly done by its neighbours (LayerSpec), and then nothing here.
+// A relu; mostly done by its neighbours (LayerSpec), and then nothing here.
 #include "nn/layer.hpp"
 
 namespace lockstep {

@@ -52,11 +52,15 @@ void lay_out(StepPlan& plan, const Graph& graph) {
     int block_rows = 0;
     for (const Block& block : plan.blocks) block_rows = std::max(block_rows, block.rows);
     plan.piece_rows = rows_of_piece(graph, block_rows);
-    plan.transient_bytes = layout.padded(block_rows * memory.transient_elements * kFloat);
-    plan.transient = layout.take(static_cast<int64_t>(plan.ranges.size()) * 2 * plan.transient_bytes);
+    for (const int64_t elements : memory.transient_elements) {
+        plan.transient_places.push_back(plan.transient_bytes);
+        plan.transient_bytes += layout.padded(block_rows * elements * kFloat);
+    }
+    plan.transient = layout.take(static_cast<int64_t>(plan.ranges.size()) * plan.transient_bytes);
     if (plan.training) {
-        plan.suffix_gradient_bytes = layout.padded(rows * memory.suffix_gradient_elements * kFloat);
-        plan.suffix_gradients = layout.take(2 * plan.suffix_gradient_bytes);
+        for (const int64_t elements : memory.gradient_elements) {
+            plan.gradient_arrays.push_back(layout.take(rows * elements * kFloat));
+        }
         plan.losses = layout.take(rows * kFloat);
         plan.leaf_bytes = layout.padded(graph.leaf_elements * kFloat);
         plan.leaf_slots = layout.take(plan.leaves.slots * plan.leaf_bytes);

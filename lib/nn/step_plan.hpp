@@ -31,12 +31,12 @@ struct StepPlan {
     // Byte offsets in the arena.
     std::vector<int64_t> kept;  // of MemoryPlan's kept arrays
     std::vector<int64_t> taps;  // of each layer of the prefix
-    int64_t transient = 0;      // [range][2][transient_bytes]
+    int64_t transient = 0;      // [range][transient_bytes]
     int64_t transient_bytes = 0;
-    int64_t suffix_gradients = 0;  // [2][suffix_gradient_bytes]
-    int64_t suffix_gradient_bytes = 0;
-    int64_t losses = 0;      // [rows]
-    int64_t leaf_slots = 0;  // [slots][leaf_bytes]
+    std::vector<int64_t> transient_places;  // of MemoryPlan's transient places, in a range's part
+    std::vector<int64_t> gradient_arrays;   // of MemoryPlan's gradients
+    int64_t losses = 0;                     // [rows]
+    int64_t leaf_slots = 0;                 // [slots][leaf_bytes]
     int64_t leaf_bytes = 0;
     int64_t bytes = 0;  // of all of it
 

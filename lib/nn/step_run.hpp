@@ -30,6 +30,8 @@ class StepRun {
   private:
     void forward_prefix();
     void backward_block(Stream& stream, int r, Block block, float* leaf);
+    /// Layer i's gradient to its inputs', for these rows.
+    void backward_layer(std::size_t i, Stream& stream, Block block, int r);
     void add(Stream& stream, SlotAdd operands);
 
     Block all_rows() const { return {0, input_.rows}; }
@@ -39,11 +41,8 @@ class StepRun {
     float* address(Place place, int64_t elements, int first_row, int r) const;
 
     float* floats(int64_t offset) const { return reinterpret_cast<float*>(arena_ + offset); }
-    float* transient(int r, int region) const {
-        return floats(plan_.transient + (int64_t{r} * 2 + region) * plan_.transient_bytes);
-    }
-    float* suffix_gradient(int turn) const {
-        return floats(plan_.suffix_gradients + turn * plan_.suffix_gradient_bytes);
+    float* output_gradient(std::size_t i, Block block, int r) const {
+        return address(memory_.back[i].dy, model_.layers[i].out.elements(), block.first, r);
     }
     float* slot(int number) const { return floats(plan_.leaf_slots + number * plan_.leaf_bytes); }
 
@@ -55,7 +54,6 @@ class StepRun {
     std::byte* arena_;
     const NetworkInput& input_;
     const float* weights_;
-    int turn_ = 0;  // which of the two suffix gradients holds dy
 };
 
 }  // namespace lockstep

@@ -160,20 +160,4 @@ Model build_model(const ModelSpec& spec) {
     fail(ErrorKind::kUsage, "model.name: \"{}\" is not one of {}", spec.name, known);
 }
 
-void link_layers(Model& model) {
-    bool weights_before = false;
-    for (std::size_t i = 0; i < model.layers.size(); ++i) {
-        LayerSpec& layer = model.layers[i];
-        LayerSpec* const before = i > 0 ? &model.layers[i - 1] : nullptr;
-        layer.data_gradient = weights_before;
-        weights_before = weights_before || layer.has_weights();
-        if (layer.kind == LayerKind::kConv || layer.kind == LayerKind::kPool) model.prefix = i + 1;
-        if (before == nullptr) continue;
-        if (layer.kind == LayerKind::kRelu && before->has_weights()) before->relu_inside = layer.forward_done = true;
-        if (layer.kind == LayerKind::kPool && layer.pool.kind == PoolKind::kMax && before->kind == LayerKind::kRelu) {
-            layer.masks_relu = before->backward_done = true;
-        }
-    }
-}
-
 }  // namespace lockstep

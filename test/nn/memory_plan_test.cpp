@@ -2,7 +2,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/error.hpp"
 #include "nn/zoo.hpp"
 
 namespace lockstep {
@@ -33,8 +32,8 @@ TEST_CASE("in training only what the way back reads is kept: pooled maps and the
     CHECK(plan.outputs[8] == Place{kKept, 2});  // dropout, too
     CHECK(plan.outputs[9] == Place{kKept, 3});
     CHECK(plan.kept_elements == std::vector<int64_t>{14 * 14 * 32, 7 * 7 * 64, 512, 10});
-    CHECK(plan.transient_elements == 28 * 28 * 32);
-    CHECK(plan.suffix_gradient_elements == 7 * 7 * 64);
+    CHECK(plan.transient_elements == std::vector<int64_t>{28 * 28 * 32, 14 * 14 * 32});
+    CHECK(plan.gradient_elements == std::vector<int64_t>{7 * 7 * 64, 512});
 }
 
 TEST_CASE("evaluation keeps nothing inside the convolutional part, and neighbours use different regions") {
@@ -53,10 +52,24 @@ TEST_CASE("a relu that no pooling undoes keeps its output for the mask") {
     CHECK(plan_memory(model.layers, model.prefix, false).outputs[0].kind == kTransient);
 }
 
-TEST_CASE("nothing writes into the caller's samples") {
-    Model model = lenet();
-    model.layers.erase(model.layers.begin());  // the relu comes first
-    CHECK_THROWS_AS(plan_memory(model.layers, model.prefix - 1, true), Error);
+TEST_CASE("a relu of the samples, or of an output that others read, gets a place of its own") {
+    Model model;
+    const auto add = [&](LayerKind kind, std::vector<int> inputs) {
+        LayerSpec& layer = model.layers.emplace_back();
+        layer.kind = kind;
+        layer.inputs = std::move(inputs);
+        layer.in = layer.out = {4, 4, 2};
+    };
+    add(LayerKind::kRelu, {-1});
+    add(LayerKind::kRelu, {0});
+    add(LayerKind::kRelu, {0});
+    add(LayerKind::kAdd, {1, 2});
+    link_layers(model);
+    CHECK_FALSE(model.layers[0].in_place());
+    CHECK_FALSE(model.layers[1].in_place());
+    const MemoryPlan plan = plan_memory(model.layers, model.prefix, true);
+    CHECK(plan.outputs[1] != plan.outputs[0]);
+    CHECK(plan.outputs[2] != plan.outputs[1]);
 }
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 
 #include "backend/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
+#include "nn/double_network.hpp"
 #include "nn/network_fixture.hpp"
 
 namespace lockstep {
@@ -98,7 +99,7 @@ TEST_CASE("gradients agree with central differences in double, in every tensor")
         const std::vector<double> at(weights.begin(), weights.end());
         int compared = 0;
         int kinks = 0;
-        CHECK(std::abs(double_loss(model, samples, at) / step.loss - 1) < 1e-5);
+        CHECK(std::abs(double_loss(model, samples, sizes, at) / step.loss - 1) < 1e-5);
         for (const Parameter& parameter : model.parameters.all()) {
             for (int64_t e = 0; e < parameter.count; e += std::max<int64_t>(1, parameter.count / 23)) {
                 CAPTURE(named.name, parameter.name, e);
@@ -107,9 +108,9 @@ TEST_CASE("gradients agree with central differences in double, in every tensor")
                 const auto slope_at = [&](double center) {
                     std::vector<double> moved = at;
                     moved[i] = center + kStep;
-                    const double up = double_loss(model, samples, moved);
+                    const double up = double_loss(model, samples, sizes, moved);
                     moved[i] = center - kStep;
-                    return (up - double_loss(model, samples, moved)) / (2 * kStep);
+                    return (up - double_loss(model, samples, sizes, moved)) / (2 * kStep);
                 };
                 const auto agrees = [&](double slope) {
                     return std::abs(slope - step.gradient[i]) < 2e-5 * (1 + std::abs(slope));

@@ -1,5 +1,5 @@
-// The training step as plain scalar loops, shard after shard, layer after layer, without plans, fusing, streams or fold
-// programs: what Network must equal, bit by bit. Also the same in double and without any order, for gradients.
+// The training step as plain scalar loops, layer after layer, shard after shard, without plans, fusing, streams or fold
+// programs: what Network must equal, bit by bit.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,21 @@ struct StepSums {
 };
 
 /// What a rule of arithmetic is replaced by, for the twins that must fail.
-enum class Twin { kNone, kLeftToRight, kDropoutByLocalRow };
+enum class Twin {
+    kNone,
+    kLeftToRight,        // shards summed one after the other
+    kDropoutByLocalRow,  // keyed by the row of the shard
+    kAscendingReaders,   // gradients of an output with several readers, added from the first reader on
+    kFirstShardsNorm,    // running values of the first half of the shards only
+};
 
 /// Loss and gradient sums of the whole batch, shards added in the canonical tree.
 StepSums reference_step(const Model& model, const Samples& samples, std::span<const int64_t> sizes,
                         const std::vector<float>& weights, Twin twin = Twin::kNone);
-/// Logits without dropout.
+/// The weights with the running values as the step leaves them.
+std::vector<float> reference_running(const Model& model, const Samples& samples, std::span<const int64_t> sizes,
+                                     const std::vector<float>& weights, Twin twin = Twin::kNone);
+/// Logits of an evaluation: no dropout, running values.
 std::vector<float> reference_logits(const Model& model, const Samples& samples, const std::vector<float>& weights);
-
-/// The sum of the samples' losses in double. Dropout as in training.
-double double_loss(const Model& model, const Samples& samples, const std::vector<double>& weights);
 
 }  // namespace lockstep

@@ -1,0 +1,96 @@
+// The way back of a pass: loss, data gradients from the last layer to the first, weight gradients right after.
+#include "nn/step_run.hpp"
+
+namespace lockstep {
+
+void StepRun::loss() {
+    float* const losses = floats(plan_.losses);
+    float* const dlogits = output_gradient(graph_.layers.size() - 1, all_rows(), 0);
+    backend_.softmax_cross_entropy(backend_.main(), input_.rows, graph_.classes(), logits(), input_.labels, losses,
+                                   dlogits);
+    if (input_.loss_scale != 1) {  // a power of two: exact
+        const int64_t logit_count = int64_t{input_.rows} * graph_.classes();
+        backend_.scale(backend_.main(), logit_count, input_.loss_scale, dlogits);
+    }
+    backend_.fold_rows(backend_.main(), plan_.fold, 1, losses, plan_.loss_sums);
+}
+
+void StepRun::backward_suffix(FunctionRef<void(int64_t)> ready) {
+    const Pass all = pass(backend_.main(), all_rows());
+    for (std::size_t i = graph_.layers.size(); i-- > model_.prefix;) {
+        const LayerSpec& spec = model_.layers[i];
+        if (!memory_.back[i].runs) continue;
+        backward_layer(i, backend_.main(), all_rows(), 0);
+        if (spec.has_weights()) {
+            graph_.layers[i]->backward_folded(all, values(i, all_rows(), 0), output_gradient(i, all_rows(), 0),
+                                              plan_.gradients);
+            ready(spec.weight);
+        }
+    }
+}
+
+void StepRun::backward_prefix() {
+    backend_.for_each_range(plan_.ranges, [&](Stream& stream, int r) {
+        const ShardRange range = plan_.ranges[static_cast<std::size_t>(r)];
+        for (int b = range.begin; b < range.end; ++b) {
+            const LeafProgram::Leaf& leaf = plan_.leaves.leaves[static_cast<std::size_t>(b)];
+            backward_block(stream, r, plan_.blocks[static_cast<std::size_t>(b)], slot(leaf.slot));
+            for (int a = leaf.adds_begin; a < leaf.adds_end; ++a) {
+                add(stream, plan_.leaves.adds[static_cast<std::size_t>(a)]);
+            }
+        }
+    });
+    for (const SlotAdd& join : plan_.leaves.joins) add(backend_.main(), join);
+    for (std::size_t root = 0; root < plan_.leaves.roots.size(); ++root) {
+        const float* const sum = slot(plan_.leaves.roots[root]);
+        for (std::size_t i = 0; i < model_.prefix; ++i) {
+            graph_.layers[i]->store_leaf(backend_.main(), sum + graph_.leaf_offsets[i], plan_.gradients[root]);
+        }
+    }
+}
+
+void StepRun::backward_block(Stream& stream, int r, Block block, float* leaf) {
+    const Pass rows = pass(stream, block);
+    for (std::size_t i = model_.prefix; i-- > 0;) {
+        if (!memory_.back[i].runs) continue;
+        if (model_.layers[i].has_weights()) {
+            graph_.layers[i]->backward_leaf(rows, values(i, block, r), output_gradient(i, block, r),
+                                            leaf + graph_.leaf_offsets[i]);
+        }
+        backward_layer(i, stream, block, r);
+    }
+}
+
+void StepRun::backward_layer(std::size_t i, Stream& stream, Block block, int r) {
+    using How = BackStep::Input::How;
+    const LayerSpec& spec = model_.layers[i];
+    const BackStep& step = memory_.back[i];
+    const Pass rows = pass(stream, block);
+    LayerValues at = values(i, block, r);
+    float* const dy = output_gradient(i, block, r);
+    if (spec.passes_gradient() && spec.kind != LayerKind::kAdd) graph_.layers[i]->backward(rows, at, dy, dy);
+    for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+        const BackStep::Input& input = step.inputs[k];
+        if (input.how == How::kNone || input.how == How::kTaken) continue;
+        const int64_t elements = model_.layers[static_cast<std::size_t>(spec.inputs[k])].out.elements();
+        float* const to = address(input.to, elements, block.first, r);
+        const bool adds = input.how == How::kAdd;
+        const float* dx = dy;
+        if (!spec.passes_gradient()) {
+            float* const made = adds ? address(input.scratch, elements, block.first, r) : to;
+            at.input = static_cast<int>(k);
+            graph_.layers[i]->backward(rows, at, dy, made);
+            dx = made;
+        } else if (!adds) {
+            const RowPart whole{static_cast<int>(elements), 0};
+            backend_.copy_part(stream, block.rows, static_cast<int>(elements), dy, whole, to, whole);
+        }
+        if (adds) backend_.add(stream, block.rows * elements, to, dx, to);
+    }
+}
+
+void StepRun::add(Stream& stream, SlotAdd operands) {
+    backend_.add(stream, graph_.leaf_elements, slot(operands.into), slot(operands.from), slot(operands.into));
+}
+
+}  // namespace lockstep
