@@ -36,10 +36,12 @@ class Dataset {
     virtual std::string fingerprint() const = 0;
 };
 
-/// Train and (perhaps) test split.
+/// Train and (perhaps) test and validation split.
 struct DataSplits {
     std::unique_ptr<Dataset> train;
     std::unique_ptr<Dataset> test;  // may be null
+    std::unique_ptr<Dataset> validation =
+        nullptr;  // data.validation's share of the training data; null where that is 0
 };
 
 struct Config;
