@@ -14,7 +14,7 @@ namespace lockstep::test {
 struct ConvCase {
     ConvShape shape;
     int rows = 1;
-    bool relu = false, bias = true;
+    bool relu = false;
     Floats x{0}, w{0}, b{0}, dy{0};
 
     void fill(Random& random) {
@@ -33,7 +33,7 @@ struct ConvCase {
             "groups{}{}",
             rows, s.in.height, s.in.width, s.in.channels, s.out_channels, s.kernel_h, s.kernel_w, s.stride_h,
             s.stride_w, s.dilation_h, s.dilation_w, s.pad_top, s.pad_bottom, s.pad_left, s.pad_right, s.groups,
-            relu ? ", relu" : "", bias ? "" : ", no bias");
+            relu ? ", relu" : "", s.bias ? "" : ", no bias");
     }
 };
 
@@ -61,7 +61,7 @@ inline ConvCase random_case(Random& random, int64_t terms) {
         ConvShape& s = c.shape;
         c.rows = random.in(1, random.in(0, 2) == 0 ? 20 : 4);
         c.relu = random.in(0, 1) == 0;
-        c.bias = random.in(0, 4) != 0;
+        s.bias = random.in(0, 4) != 0;
         s.in = {random.in(1, 20), random.in(1, 20), 1};
         s.kernel_h = random.in(1, 7);
         s.kernel_w = random.in(0, 2) == 0 ? random.in(1, 7) : s.kernel_h;

@@ -16,13 +16,15 @@ namespace {
 
 ConvResult reference_result(const ConvCase& c, int chain = kChainTerms, int positions = kChainPositions) {
     ConvResult r(c);
-    reference_conv_forward(c.shape, c.rows, c.x.data(), c.w.data(), c.bias ? c.b.data() : nullptr, c.relu, r.y.data(),
-                           chain);
+    reference_conv_forward(c.shape, c.rows, c.x.data(), c.w.data(), c.shape.bias ? c.b.data() : nullptr, c.relu,
+                           r.y.data(), chain);
     reference_conv_backward_data(c.shape, c.rows, c.dy.data(), c.w.data(), r.dx.data(), chain);
     reference_conv_weight_gradient(c.shape, c.rows, {0, c.shape.out_channels}, c.x.data(), c.dy.data(), r.dw.data(),
                                    positions);
-    reference_channel_sums(int64_t{c.rows} * c.shape.out_h() * c.shape.out_w(), c.shape.out_channels, c.dy.data(),
-                           r.db.data());
+    if (c.shape.bias) {
+        reference_channel_sums(int64_t{c.rows} * c.shape.out_h() * c.shape.out_w(), c.shape.out_channels, c.dy.data(),
+                               r.db.data());
+    }
     return r;
 }
 
@@ -31,7 +33,7 @@ struct OnBackend {
     OnDevice<float> x, w, b, dy;
     const float* bias;
     OnBackend(const ConvCase& c, const NamedBackend& on)
-        : x(on, c.x), w(on, c.w), b(on, c.b), dy(on, c.dy), bias(c.bias ? b.data() : nullptr) {}
+        : x(on, c.x), w(on, c.w), b(on, c.b), dy(on, c.dy), bias(c.shape.bias ? b.data() : nullptr) {}
 };
 
 // A leaf that a rounding error of its length would overrun.
@@ -52,7 +54,7 @@ ConvResult backend_result(const ConvCase& c, const NamedBackend& on) {
     const OnDevice<float> leaf = leaf_of(on, *conv);
     conv->backward_weights(stream, c.rows, arrays.x.data(), arrays.dy.data(), leaf.data());
     REQUIRE(leaf.fetch().intact());
-    conv->store_gradient(stream, leaf.data(), dw.data(), db.data());
+    conv->store_gradient(stream, leaf.data(), dw.data(), c.shape.bias ? db.data() : nullptr);
     return {y.fetch(), dx.fetch(), dw.fetch(), db.fetch()};
 }
 

@@ -57,7 +57,7 @@ inline DenseResult reference_result(const DenseCase& c, int chain = kChainTerms)
     reference_dense_backward_data(c.fold.rows, c.in, c.out, c.dy.data(), c.w.data(), r.dx.data(), chain);
     const auto dw = pointers(r.dw), db = pointers(r.db);
     reference_dense_weight_gradient(c.fold, c.in, c.out, {0, c.out}, c.x.data(), c.dy.data(), dw, chain);
-    reference_dense_bias_gradient(c.fold, c.out, {0, c.out}, c.dy.data(), db);
+    if (c.bias) reference_dense_bias_gradient(c.fold, c.out, {0, c.out}, c.dy.data(), db);
     return r;
 }
 
@@ -79,7 +79,8 @@ class DenseOnDevice {
     void run(Stream& stream) {
         dense_->forward(stream, x_.data(), w_.data(), bias_given_ ? bias_.data() : nullptr, y_.data());
         dense_->backward_data(stream, dy_.data(), w_.data(), dx_.data());
-        dense_->backward_weights(stream, x_.data(), dy_.data(), pointers(dw_), pointers(db_));
+        const auto db = bias_given_ ? pointers(db_) : std::vector<float*>();
+        dense_->backward_weights(stream, x_.data(), dy_.data(), pointers(dw_), db);
     }
     DenseResult fetch() {
         result_.y = y_.fetch();

@@ -41,6 +41,30 @@ TEST_CASE("the exponential of every target is exp_fixed, over the whole of the n
     }
 }
 
+TEST_CASE(
+    "exponential and logarithm of every target are exp_fixed and log_fixed, over the whole of the positive floats") {
+    std::vector<float> x = floats_between(0, 0x7f800000, 9973);
+    for (const float more : floats_between(0x007fff00, 0x00800100, 1)) x.push_back(more);  // the smallest normals
+    for (const float more : floats_between(0x42afff00, 0x42b00100, 1)) x.push_back(more);  // about 88
+    for (const float more : floats_between(0x3f350400, 0x3f350600, 1)) x.push_back(more);  // about sqrt(1/2)
+    for (const float more : floats_between(0x3f7fff00, 0x3f800100, 1)) x.push_back(more);  // about 1
+    x.push_back(std::numeric_limits<float>::infinity());
+    const auto n = static_cast<int64_t>(x.size());
+    Floats exponentials(n), logarithms(n);
+    for (int64_t i = 0; i < n; ++i) {
+        exponentials[i] = exp_fixed(x[static_cast<std::size_t>(i)]);
+        logarithms[i] = log_fixed(x[static_cast<std::size_t>(i)]);
+    }
+    for (const Isa isa : available_isas()) {
+        INFO(isa_name(isa));
+        Floats y(n);
+        softmax_kernels(isa).exponentials(n, x.data(), y.data());
+        CHECK(same_bytes(y, exponentials));
+        softmax_kernels(isa).logarithms(n, x.data(), y.data());
+        CHECK(same_bytes(y, logarithms));
+    }
+}
+
 TEST_CASE("the elements beyond 2^34, whose block number has a high word, have bits of their own") {
     const DropoutMask mask{RandomStream(5, Purpose::kDropout, 3, 1).key(), 1U << 31, 2.0F};
     const RandomStream stream(5, Purpose::kDropout, 3, 1);

@@ -90,7 +90,9 @@ class CpuConv final : public Conv {
         if (rows == 0) std::fill_n(leaf, leaf_elements(), 0.0F);
         run_parts(cpu, terms(rows), [&](int part, int parts) {
             const IndexRange columns = part_of(shape_.out_channels, part, parts, 16);
-            wgrad_.channel_sums(positions, shape_.out_channels, columns, dy, leaf + layout_.bias_offset());
+            if (shape_.bias) {
+                wgrad_.channel_sums(positions, shape_.out_channels, columns, dy, leaf + layout_.bias_offset());
+            }
             const ConvWgradOperands operands{x, dy, rows, 0, leaf, layout_.leaf_stride()};
             if (depthwise_) {
                 const auto taps = static_cast<int64_t>(wgrad_plan_.taps.size());

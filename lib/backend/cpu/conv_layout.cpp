@@ -80,7 +80,7 @@ void ConvLayout::store_gradient(const float* leaf, int part, int parts, float* d
         }
         o += count;
     }
-    if (part == 0 && db != nullptr) std::copy_n(leaf + bias_offset_, shape_.out_channels, db);
+    if (part == 0 && shape_.bias && db != nullptr) std::copy_n(leaf + bias_offset_, shape_.out_channels, db);
 }
 
 void copy_with_border(const ConvShape& shape, const float* images, int64_t samples, float* to) {

@@ -11,7 +11,7 @@ namespace lockstep {
 
 /// W, [out][in/groups][kh][kw], becomes for every group panels of [k][width], or for a depthwise convolution
 /// [k][channels]. A leaf is, for every group, [(kh, kw, c_in)][c_out], c_out padded to whole vectors (depthwise: [(kh,
-/// kw)][channels]), then the bias.
+/// kw)][channels]), then the bias, if there is one.
 class ConvLayout {
   public:
     ConvLayout(const ConvShape& shape, bool depthwise, int lanes);
@@ -20,10 +20,10 @@ class ConvLayout {
     std::size_t packed_bytes(const GemmKernels& kernels, bool backward) const;
     void pack(const GemmKernels& kernels, const float* w, bool backward, int part, int parts, float* packed) const;
 
-    int64_t leaf_elements() const { return bias_offset_ + shape_.out_channels; }
+    int64_t leaf_elements() const { return bias_offset_ + (shape_.bias ? shape_.out_channels : 0); }
     int64_t leaf_stride() const { return stride_; }
     int64_t bias_offset() const { return bias_offset_; }
-    /// Part `part` of W's gradient in W's order; part 0 also the bias (db may be null).
+    /// Part `part` of W's gradient in W's order; part 0 also the bias, if there is one (db may be null).
     void store_gradient(const float* leaf, int part, int parts, float* dw, float* db) const;
 
   private:

@@ -33,6 +33,11 @@ int64_t round_up(int64_t n, int64_t multiple) {
     return (n + multiple - 1) / multiple * multiple;
 }
 
+/// No bias is no gradients of it, or null ones.
+bool has_bias(std::span<float* const> db) {
+    return !db.empty() && db.front() != nullptr;
+}
+
 class CpuDense final : public Dense {
   public:
     CpuDense(CpuContext& context, int in, int out, FoldProgram fold, bool relu)
@@ -109,7 +114,7 @@ class CpuDense final : public Dense {
             const bool by_outputs = dy_count >= x_count;
             wgrad_.run(chains_, operands, by_outputs ? part_of(dy_count, part, parts) : IndexRange{0, dy_count},
                        by_outputs ? IndexRange{0, x_count} : part_of(x_count, part, parts));
-            if (db.empty()) return;
+            if (!has_bias(db)) return;
             const IndexRange outputs = part_of(out_, part, parts, 16);
             elementwise_.fold_rows(fold_, static_cast<int>(out_), static_cast<int>(outputs.begin),
                                    static_cast<int>(outputs.end), dy, db);
@@ -189,7 +194,7 @@ class ReferenceDense final : public Dense {
         run_parts(cpu_stream(stream), int64_t{fold_.rows} * in_ * out_, [&](int part, int parts) {
             const IndexRange outputs = part_of(out_, part, parts);
             reference_dense_weight_gradient(fold_, in_, out_, outputs, x, dy, dw);
-            if (!db.empty()) reference_dense_bias_gradient(fold_, out_, outputs, dy, db);
+            if (has_bias(db)) reference_dense_bias_gradient(fold_, out_, outputs, dy, db);
         });
     }
 

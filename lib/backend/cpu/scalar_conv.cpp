@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// Leaves hold W's order, then the bias.
+// Leaves hold W's order, then the bias, if there is one.
 class ScalarConv final : public Conv {
   public:
     ScalarConv(const ConvShape& shape, bool relu)
@@ -33,19 +33,20 @@ class ScalarConv final : public Conv {
         });
     }
 
-    int64_t leaf_elements() const override { return shape_.weights() + shape_.out_channels; }
+    int64_t leaf_elements() const override { return shape_.weights() + (shape_.bias ? shape_.out_channels : 0); }
 
     void backward_weights(Stream& stream, int rows, const float* x, const float* dy, float* leaf) override {
         cpu_stream(stream).parallel([&](int part, int parts) {
             reference_conv_weight_gradient(shape_, rows, part_of(shape_.out_channels, part, parts), x, dy, leaf);
         });
+        if (!shape_.bias) return;
         reference_channel_sums(int64_t{rows} * shape_.out_h() * shape_.out_w(), shape_.out_channels, dy,
                                leaf + shape_.weights());
     }
 
     void store_gradient(Stream&, const float* leaf, float* dw, float* db) override {
         std::copy_n(leaf, shape_.weights(), dw);
-        if (db != nullptr) std::copy_n(leaf + shape_.weights(), shape_.out_channels, db);
+        if (shape_.bias && db != nullptr) std::copy_n(leaf + shape_.weights(), shape_.out_channels, db);
     }
 
   private:
