@@ -3,7 +3,7 @@
 
 #include "backend/cpu/cpu_operations.hpp"
 #include "backend/cpu/slices.hpp"
-#include "core/error.hpp"
+#include "backend/expand_columns.hpp"
 
 namespace lockstep {
 namespace {
@@ -11,15 +11,9 @@ namespace {
 class CpuExpand final : public Expand {
   public:
     CpuExpand(int in_columns, std::span<const ExpandColumn> columns)
-        : in_columns_(in_columns), columns_(columns.begin(), columns.end()) {
-        for (const ExpandColumn& each : columns_) {
-            if (each.column < 0 || each.column >= in_columns || each.width < 0) {
-                fail(ErrorKind::kUsage, "column {} of {}, expanded to {} elements: there is no such column or width",
-                     each.column, in_columns, each.width);
-            }
-            elements_ += std::max(each.width, 1);
-        }
-    }
+        : in_columns_(in_columns),
+          columns_(columns.begin(), columns.end()),
+          elements_(expanded_elements(in_columns, columns)) {}
 
     void forward(Stream& stream, int rows, const float* x, float* y) override {
         for_slices(cpu_stream(stream), rows, 1, rows * elements_ >= kElementsWorthThreads,
@@ -48,7 +42,7 @@ class CpuExpand final : public Expand {
 
     int in_columns_;
     std::vector<ExpandColumn> columns_;
-    int64_t elements_ = 0;
+    int64_t elements_;
 };
 
 }  // namespace
