@@ -6,6 +6,7 @@
 #include "data/data_facts.hpp"
 #include "data/dataset.hpp"
 #include "data/idx.hpp"
+#include "data/image_folder.hpp"
 #include "data/synthetic.hpp"
 
 namespace lockstep {
@@ -21,6 +22,7 @@ const Format& format_of(const Config& config) {
     static constexpr Format kFormats[] = {
         {"idx", open_idx, idx_facts},
         {"cifar", open_cifar, cifar_facts},
+        {"image_folder", open_image_folder, image_folder_facts},
         {"csv", [](const Config& c) { return open_csv(c); }, [](const Config& c) { return csv_facts(c); }},
         {"synthetic", [](const Config& c) { return open_synthetic(c); },
          [](const Config& c) { return synthetic_facts(c); }},
