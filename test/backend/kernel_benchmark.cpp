@@ -2,7 +2,7 @@
 // processor time of interleaved bursts; and as a multiple of oneDNN's time where that is installed (above 1: oneDNN is
 // faster).
 //
-//   kernel_benchmark [avx512|avx2|neon] [dense|conv] [rows of dense layers …]
+//   kernel_benchmark [avx512|avx2|neon] [dense|conv|norm] [rows of dense layers …]
 #include <fmt/format.h>
 #include <time.h>
 
@@ -131,6 +131,40 @@ class Bench {
         buffers_.clear();
     }
 
+    void norm(int samples, int size, int channels) {
+        const int64_t rows = int64_t{samples} * size * size, n = rows * channels;
+        float* x = buffer(n, 1);
+        float* y = buffer(n, 1);
+        float* dy = buffer(n, 1);
+        float* dx = buffer(n, 1);
+        float* gamma = buffer(channels, 1);
+        float* beta = buffer(channels, 1);
+        float* moments = buffer(2 * channels, 1);
+        float* statistics = buffer(2 * channels, 1);
+        float* sums = buffer(2 * channels, 1);
+        const std::string name = fmt::format("batch norm, relu: {}x{}x{}, {} rows", size, size, channels, samples);
+        Stream& s = backend_->main();
+        report_memory(
+            name, "forward", n,
+            [&] {
+                backend_->batch_moments(s, rows, channels, x, moments);
+                backend_->batch_statistics(s, rows, channels, 1e-3F, moments, statistics);
+                backend_->batch_norm(s, rows, channels, true, x, statistics, gamma, beta, y);
+            },
+            peer_.norm_forward(samples, size, channels, x));
+        report_memory(
+            name, "backward", n,
+            [&] {
+                backend_->batch_norm_sums(s, rows, channels, x, statistics, dy, y, sums);
+                backend_->batch_norm_backward(s, rows, channels, rows, x, statistics, gamma, sums, dy, y, dx);
+            },
+            peer_.norm_backward(samples, size, channels, x, dy));
+        report_memory(name, "  moments", n, [&] { backend_->batch_moments(s, rows, channels, x, moments); }, {});
+        report_memory(name, "  sums", n,
+                      [&] { backend_->batch_norm_sums(s, rows, channels, x, statistics, dy, y, sums); }, {});
+        buffers_.clear();
+    }
+
   private:
     static std::vector<int64_t> shard_sizes(int rows, int shards) {
         std::vector<int64_t> sizes;
@@ -156,8 +190,21 @@ class Bench {
         std::vector<std::function<void()>> calls{own};
         calls.insert(calls.end(), peers.begin(), peers.end());
         const std::vector<double> seconds = least_seconds(calls);
-        std::string line = fmt::format("{:<42} {:<16} {:>9.1f} us {:>4.0f} %", name, pass, seconds[0] * 1e6,
-                                       100 * operations / seconds[0] / peak_);
+        print(name, pass, seconds, fmt::format("{:>4.0f} %", 100 * operations / seconds[0] / peak_));
+    }
+
+    /// What memory or caches bound: nanoseconds for each thousand elements.
+    void report_memory(const std::string& name, const char* pass, int64_t n, const std::function<void()>& own,
+                       const std::vector<std::function<void()>>& peers) {
+        std::vector<std::function<void()>> calls{own};
+        calls.insert(calls.end(), peers.begin(), peers.end());
+        const std::vector<double> seconds = least_seconds(calls);
+        print(name, pass, seconds, fmt::format("{:>4.0f} ns/k", 1e12 * seconds[0] / static_cast<double>(n)));
+    }
+
+    static void print(const std::string& name, const char* pass, const std::vector<double>& seconds,
+                      const std::string& rate) {
+        std::string line = fmt::format("{:<42} {:<16} {:>9.1f} us {}", name, pass, seconds[0] * 1e6, rate);
         for (std::size_t i = 1; i < seconds.size(); ++i) line += fmt::format("  {:.2f}", seconds[0] / seconds[i]);
         fmt::print("{}\n", line);
         std::fflush(stdout);
@@ -177,10 +224,11 @@ int main(int argc, char** argv) {
     std::vector<int> rows;
     std::string only;
     for (int i = 1; i < argc; ++i) {
-        bool named = argv[i] == std::string("dense") || argv[i] == std::string("conv");
-        if (named) only = argv[i];
+        const std::string word = argv[i];
+        bool named = word == "dense" || word == "conv" || word == "norm";
+        if (named) only = word;
         for (const Isa candidate : available_isas()) {
-            if (std::string(isa_name(candidate)) == argv[i]) {
+            if (word == isa_name(candidate)) {
                 isa = candidate;
                 named = true;
             }
@@ -193,13 +241,22 @@ int main(int argc, char** argv) {
     }
     if (rows.empty()) rows = {128};
     Bench bench(isa);
-    if (only == "conv") rows.clear();
+    if (only == "conv" || only == "norm") rows.clear();
     for (const int m : rows) {
         for (const auto& [in, out] : {std::pair{784, 512}, {512, 256}, {256, 10}, {3136, 512}, {4096, 4096}}) {
             bench.dense(m, in, out, 8);
         }
     }
     if (only == "dense") return 0;
+    if (only.empty() || only == "norm") {
+        bench.norm(16, 32, 16);  // resnet20
+        bench.norm(16, 16, 32);
+        bench.norm(16, 8, 64);
+        bench.norm(4, 56, 64);  // resnet50
+        bench.norm(4, 56, 256);
+        bench.norm(4, 14, 1024);
+    }
+    if (only == "norm") return 0;
     bench.conv(16, 28, 1, 32, 5, 1, 2);  // lenet
     bench.conv(16, 14, 32, 64, 5, 1, 2);
     bench.conv(16, 32, 16, 16, 3, 1, 1);  // resnet20
@@ -207,5 +264,11 @@ int main(int argc, char** argv) {
     bench.conv(16, 8, 64, 64, 3, 1, 1);
     bench.conv(4, 56, 64, 64, 3, 1, 1);  // resnet50
     bench.conv(4, 56, 64, 64, 1, 1, 0);
+    bench.conv(4, 56, 64, 256, 1, 1, 0);
+    bench.conv(4, 56, 256, 512, 1, 2, 0);
+    bench.conv(4, 56, 128, 128, 3, 2, 1);
+    bench.conv(4, 14, 1024, 256, 1, 1, 0);
+    bench.conv(4, 7, 512, 512, 3, 1, 1);
+    bench.conv(4, 224, 3, 64, 7, 2, 3);
     return 0;
 }

@@ -12,8 +12,7 @@ namespace lockstep::test {
 
 class KernelPeer {
   public:
-    using Calls =
-        std::vector<std::function<void()>>;  // dense: matmul; convolutions: in NHWC, in the layout of its choice
+    using Calls = std::vector<std::function<void()>>;  // dense: matmul; others: in NHWC, in a layout of its choice
 
     KernelPeer();
     ~KernelPeer();
@@ -23,6 +22,9 @@ class KernelPeer {
     Calls conv_forward(const ConvShape& shape, int rows, float* x, float* w, float* y);
     Calls conv_backward_data(const ConvShape& shape, int rows, float* dy, float* w, float* dx);
     Calls conv_backward_weights(const ConvShape& shape, int rows, float* x, float* dy, float* dw);
+    // Batch norm and relu of [rows][size][size][channels], in training; backward needs a forward before it.
+    Calls norm_forward(int rows, int size, int channels, float* x);
+    Calls norm_backward(int rows, int size, int channels, float* x, float* dy);
 
   private:
     struct State;

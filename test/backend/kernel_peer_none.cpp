@@ -24,5 +24,11 @@ KernelPeer::Calls KernelPeer::conv_backward_data(const ConvShape&, int, float*, 
 KernelPeer::Calls KernelPeer::conv_backward_weights(const ConvShape&, int, float*, float*, float*) {
     return {};
 }
+KernelPeer::Calls KernelPeer::norm_forward(int, int, int, float*) {
+    return {};
+}
+KernelPeer::Calls KernelPeer::norm_backward(int, int, int, float*, float*) {
+    return {};
+}
 
 }  // namespace lockstep::test

@@ -1,5 +1,6 @@
 #include <omp.h>
 
+#include <algorithm>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 
@@ -33,6 +34,12 @@ struct KernelPeer::State {
         return call(p, {{DNNL_ARG_SRC, memory(a, cpu, pa)},
                         {DNNL_ARG_WEIGHTS, memory(b, cpu, pb)},
                         {DNNL_ARG_DST, memory(c, cpu, pc)}});
+    }
+
+    memory ones(int n) {
+        memory made({{n}, Type::f32, Tag::a}, cpu);
+        std::fill_n(static_cast<float*>(made.get_data_handle()), n, 1.0F);
+        return made;
     }
 
     memory filled(const memory::desc& wanted, const memory::desc& given, float* p) {
@@ -128,6 +135,61 @@ KernelPeer::Calls KernelPeer::conv_backward_weights(const ConvShape& shape, int 
                                      {{DNNL_ARG_SRC, state_->filled(p.src_desc(), plain.x, x)},
                                       {DNNL_ARG_DIFF_DST, state_->filled(p.diff_dst_desc(), plain.y, dy)},
                                       {DNNL_ARG_DIFF_WEIGHTS, memory(p.diff_weights_desc(), state_->cpu)}}));
+    }
+    return calls;
+}
+
+namespace {
+
+const auto kNormFlags =
+    normalization_flags::use_scale | normalization_flags::use_shift | normalization_flags::fuse_norm_relu;
+
+}  // namespace
+
+KernelPeer::Calls KernelPeer::norm_forward(int rows, int size, int channels, float* x) {
+    Calls calls;
+    const memory::desc plain({rows, channels, size, size}, Type::f32, Tag::nhwc);
+    for (const Tag tag : {Tag::nhwc, Tag::nChw16c}) {
+        const memory::desc d({rows, channels, size, size}, Type::f32, tag);
+        const batch_normalization_forward::primitive_desc p({prop_kind::forward_training, d, 1e-3F, kNormFlags},
+                                                            state_->cpu);
+        const auto per_channel = [&] { return state_->ones(channels); };
+        calls.push_back(state_->call(batch_normalization_forward(p),
+                                     {{DNNL_ARG_SRC, state_->filled(d, plain, x)},
+                                      {DNNL_ARG_DST, memory(d, state_->cpu)},
+                                      {DNNL_ARG_MEAN, per_channel()},
+                                      {DNNL_ARG_VARIANCE, per_channel()},
+                                      {DNNL_ARG_SCALE, per_channel()},
+                                      {DNNL_ARG_SHIFT, per_channel()},
+                                      {DNNL_ARG_WORKSPACE, memory(p.workspace_desc(), state_->cpu)}}));
+    }
+    return calls;
+}
+
+KernelPeer::Calls KernelPeer::norm_backward(int rows, int size, int channels, float* x, float* dy) {
+    Calls calls;
+    const memory::desc plain({rows, channels, size, size}, Type::f32, Tag::nhwc);
+    for (const Tag tag : {Tag::nhwc, Tag::nChw16c}) {
+        const memory::desc d({rows, channels, size, size}, Type::f32, tag);
+        const batch_normalization_forward::primitive_desc forward({prop_kind::forward_training, d, 1e-3F, kNormFlags},
+                                                                  state_->cpu);
+        const batch_normalization_backward::primitive_desc p({prop_kind::backward, d, d, 1e-3F, kNormFlags},
+                                                             state_->cpu, forward);
+        const auto per_channel = [&] { return state_->ones(channels); };
+        std::unordered_map<int, memory> arrays = {{DNNL_ARG_SRC, state_->filled(d, plain, x)},
+                                                  {DNNL_ARG_MEAN, per_channel()},
+                                                  {DNNL_ARG_VARIANCE, per_channel()},
+                                                  {DNNL_ARG_SCALE, per_channel()},
+                                                  {DNNL_ARG_SHIFT, per_channel()},
+                                                  {DNNL_ARG_WORKSPACE, memory(p.workspace_desc(), state_->cpu)}};
+        std::unordered_map<int, memory> with_output = arrays;
+        with_output.emplace(DNNL_ARG_DST, memory(d, state_->cpu));
+        state_->call(batch_normalization_forward(forward), with_output)();
+        arrays.emplace(DNNL_ARG_DIFF_DST, state_->filled(d, plain, dy));
+        arrays.emplace(DNNL_ARG_DIFF_SRC, memory(d, state_->cpu));
+        arrays.emplace(DNNL_ARG_DIFF_SCALE, per_channel());
+        arrays.emplace(DNNL_ARG_DIFF_SHIFT, per_channel());
+        calls.push_back(state_->call(batch_normalization_backward(p), arrays));
     }
     return calls;
 }
