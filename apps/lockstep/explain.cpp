@@ -6,6 +6,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "data/data_facts.hpp"
+#include "explain/comparison.hpp"
 #include "explain/example.hpp"
 #include "explain/facts.hpp"
 #include "launch.hpp"
@@ -24,6 +25,7 @@ struct ExplainCommand {
     int64_t samples = 0, batch = 0, epochs = 0, worker_batch = 0;  // 0: not given
     std::string shift = "0";
     bool example = false;
+    bool run = false;
     bool json = false;
 };
 
@@ -43,11 +45,15 @@ int show_example(const ExplainCommand& command) {
     return 0;
 }
 
-Question question_of(const ExplainCommand& command) {
+bool names_config(const ExplainCommand& command) {
+    return !command.files.empty() || !command.sets.empty();
+}
+
+/// `loaded`: the config, where one is named.
+Question question_of(const ExplainCommand& command, const LoadedConfig& loaded) {
     Question q;
-    if (!command.files.empty() || !command.sets.empty()) {
-        const Config config = load(command).config;
-        q = question_of(config, command.samples > 0 ? command.samples : data_facts(config).samples);
+    if (names_config(command)) {
+        q = question_of(loaded.config, command.samples > 0 ? command.samples : data_facts(loaded.config).samples);
     } else if (command.samples == 0 || command.batch == 0) {
         fail(ErrorKind::kUsage,
              "explain: of what job? Name a config (-c FILE), or --samples and --batch, or --example");
@@ -62,10 +68,23 @@ Question question_of(const ExplainCommand& command) {
     return q;
 }
 
+/// Trains the config as it is: what stands in for a part of it would be of another job.
+std::string run(const ExplainCommand& command, const Facts& facts, const LoadedConfig& loaded) {
+    const Question& q = facts.question;
+    if (!names_config(command) || command.samples > 0 || command.batch > 0) {
+        fail(ErrorKind::kUsage, "explain --run trains a config: name it with -c, without --samples and --batch");
+    }
+    if (q.gpus > 1) fail(ErrorKind::kUsage, "explain --run has workers of one GPU each: leave --gpus {} out", q.gpus);
+    const Comparison comparison = compare(facts, loaded, open_data(loaded.config));
+    return command.json ? comparison_json(comparison) : comparison_text(comparison);
+}
+
 int show(const ExplainCommand& command) {
     if (command.example) return show_example(command);
-    const Facts facts = explain(scheme_named(command.scheme), question_of(command));
-    print_result(command.json ? facts_json(facts) + "\n" : facts_text(facts));
+    const LoadedConfig loaded = names_config(command) ? load(command) : LoadedConfig();
+    const Facts facts = explain(scheme_named(command.scheme), question_of(command, loaded));
+    const std::string outcome = command.run ? run(command, facts, loaded) : "";
+    print_result(command.json ? facts_json(facts, outcome) + "\n" : facts_text(facts) + outcome);
     return 0;
 }
 
@@ -102,6 +121,8 @@ void add_explain(CLI::App& app, Invocation& invocation) {
         ->check(CLI::IsMember({"0", "real"}))
         ->type_name("0|real");
     explain->add_flag("--example", command->example, "The scheme on a model of two weights, in float64");
+    explain->add_flag("--run", command->run,
+                      "Train under these rules, and under each alone, beside Lockstep's own run");
     explain->add_flag("--json", command->json, "One JSON document");
     explain->callback(
         [=, &invocation] { invocation.action = on_first_rank(invocation, [=] { return show(*command); }); });

@@ -1,0 +1,97 @@
+#include "explain/comparison.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "comm/communicator.hpp"
+#include "comm/thread_communicator.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "explain/worker_reading.hpp"
+#include "train/trainer.hpp"
+
+namespace lockstep {
+namespace {
+
+/// All samples of a data set of somebody else's.
+std::unique_ptr<Dataset> borrowed(const Dataset& data) {
+    std::vector<int64_t> all(static_cast<std::size_t>(data.size()));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+    return std::make_unique<SampleView>(data, std::move(all));
+}
+
+/// The trainer's own evaluations, after each epoch.
+RunOutcome outcome_of(const TrainResult& result) {
+    RunOutcome outcome;
+    outcome.updates = result.steps;
+    std::istringstream lines(result.metrics);
+    for (std::string line; std::getline(lines, line);) {
+        const auto event = nlohmann::json::parse(line);
+        if (event["event"] != "eval") continue;
+        outcome.epochs.push_back({event["epoch"], event["loss"], event["accuracy"]});
+    }
+    return outcome;
+}
+
+/// Whole epochs with an evaluation after each, and nothing else.
+LoadedConfig plain(const LoadedConfig& loaded, int64_t epochs) {
+    LoadedConfig own = loaded;
+    own.config.train.epochs = epochs;
+    own.config.train.steps.reset();
+    own.config.eval.every_epochs = 1;
+    own.config.eval.every_steps = 0;
+    own.config.check.trace = "off";
+    own.config.log.dir.clear();
+    own.config.device.backend = "cpu";
+    own.config.device.arithmetic = "defined";
+    own.config.device.precision = "fp32";
+    return own;
+}
+
+TrainResult train_in_world(int world, const LoadedConfig& loaded, const DataSplits& data) {
+    TrainOptions options;
+    options.progress.style = ProgressStyle::kNone;
+    TrainResult first;
+    run_thread_world(world, [&](Communicator& comm) {
+        LoadedConfig own = loaded;
+        if (world > 1) own.config.device.threads = 1;
+        TrainResult result = train_on(comm, own, data, options);
+        if (comm.rank() == 0) first = std::move(result);
+    });
+    return first;
+}
+
+}  // namespace
+
+Comparison compare(const Facts& facts, const LoadedConfig& loaded, const DataSplits& data) {
+    const LoadedConfig own = plain(loaded, facts.question.epochs);
+    DataSplits splits{borrowed(*data.train), borrowed(data.test ? *data.test : *data.train)};
+    Comparison comparison;
+    comparison.on_test = data.test != nullptr;
+    comparison.worlds = {1};
+    const int most = static_cast<int>(std::min<int64_t>(facts.question.workers, own.config.batch.shards));
+    if (most > 1) comparison.worlds.push_back(most);
+    for (const int world : comparison.worlds) {
+        inform("explain: Lockstep's own run on {} rank{}", world, world == 1 ? "" : "s");
+        const TrainResult result = train_in_world(world, own, splits);
+        if (world == 1) {
+            comparison.sha256 = result.sha256;
+            comparison.lockstep = {"lockstep", "the mean gradient of every batch, once", outcome_of(result)};
+        } else if (result.sha256 != comparison.sha256) {
+            fail(ErrorKind::kMismatch,
+                 "explain: {} ranks end with other weights than 1 rank ({} and {}); that is a bug", world,
+                 result.sha256, comparison.sha256);
+        }
+    }
+    for (const Cause& cause : causes_of(facts, own.config, comparison.idle)) {
+        inform("explain: {} alone ({})", cause.name, cause.why);
+        comparison.causes.push_back({cause.name, cause.why, train_under(cause.rules, own.config, splits)});
+    }
+    inform("explain: all rules of {} together", facts.scheme->name);
+    comparison.scheme = {std::string(facts.scheme->name), "all together",
+                         train_under(scheme_rules(facts), own.config, splits)};
+    return comparison;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,198 @@
+#include "explain/worker_run.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "backend/cpu/cpu_backend.hpp"
+#include "comm/communicator.hpp"
+#include "core/error.hpp"
+#include "explain/comparison.hpp"
+#include "explain/worker_reading.hpp"
+#include "io/safetensors.hpp"
+#include "train/model_file.hpp"
+#include "train/settings.hpp"
+#include "train/trainer.hpp"
+
+namespace lockstep {
+namespace {
+
+LoadedConfig small_config(const std::vector<std::string>& sets = {}) {
+    std::vector<std::string> all{
+        "data.format=synthetic", "data.samples=203", "data.test_samples=61", "data.classes=7", "data.shape=[5,5,1]",
+        "model.hidden=[9]",      "batch.size=24",    "batch.shards=8",       "train.epochs=2", "device.backend=cpu",
+        "device.threads=1",      "log.every=1",      "optimizer.lr=0.1"};
+    all.insert(all.end(), sets.begin(), sets.end());
+    return load_config({{}, {}, all, "."});
+}
+
+Facts facts_of(const char* scheme, const LoadedConfig& loaded, int workers) {
+    Question q = question_of(loaded.config, loaded.config.data.samples);
+    q.workers = workers;
+    return explain(scheme_named(scheme), q);
+}
+
+/// The weights that the trainer itself ends with, flat.
+std::vector<float> trained(const LoadedConfig& loaded) {
+    const auto comm = make_single_communicator();
+    TrainOptions options;
+    options.progress.style = ProgressStyle::kNone;
+    const DataSplits data = open_data(loaded.config);
+    const TrainResult result = train_on(*comm, loaded, data, options);
+    const auto backend = make_cpu_backend({Isa::kAuto, 1});
+    const Network network(model_spec(loaded.config, data.train->shape(), data.train->classes()), *backend);
+    std::vector<float> flat(static_cast<std::size_t>(network.parameters().flat_elements()));
+    load_tensors(SafetensorsFile::parse(result.model, "model"), "model", network.parameters(), "", flat.data());
+    return flat;
+}
+
+TEST_CASE("workers under Lockstep's rules end with Lockstep's own weights, bit for bit") {
+    for (const char* model : {"mlp", "lenet"}) {
+        for (const char* optimizer : {"momentum", "adam"}) {
+            for (const int workers : {1, 2, 4, 3}) {
+                CAPTURE(model, optimizer, workers);
+                const bool lenet = std::string(model) == "lenet";
+                const LoadedConfig loaded = small_config(
+                    {std::string("model.name=").append(model), std::string("optimizer.name=").append(optimizer),
+                     "optimizer.lr=0.01", lenet ? "data.shape=[12,12,1]" : "data.shape=[5,5,1]", "model.channels=[3,4]",
+                     "model.dropout=0.25", workers == 3 ? "batch.shards=6" : "batch.shards=8"});
+                const Facts facts = facts_of("ddp", loaded, workers);
+                const RunOutcome outcome = train_under(lockstep_rules(facts), loaded.config, open_data(loaded.config));
+                REQUIRE(outcome.epochs.size() == 2);
+                CHECK(outcome.updates == 18);
+                CHECK(outcome.weights == trained(loaded));
+            }
+        }
+    }
+}
+
+TEST_CASE("each rule alone makes another run") {
+    // The twin of the case above: whatever is not Lockstep's rule shows.
+    const LoadedConfig loaded = small_config({"optimizer.clip_norm=0.2", "schedule.name=cosine"});
+    const DataSplits data = open_data(loaded.config);
+    std::set<double> losses{
+        train_under(lockstep_rules(facts_of("ddp", loaded, 2)), loaded.config, data).epochs.back().loss};
+    std::size_t runs = 1;
+    std::set<std::string> seen;
+    for (const Scheme& scheme : schemes()) {
+        std::vector<std::string> idle;
+        for (const Cause& cause : causes_of(facts_of(scheme.name.data(), loaded, 2), loaded.config, idle)) {
+            // The same words may stand for another rule elsewhere: whose schedule is counted, whose samples are read.
+            if (!seen.insert(cause.name + cause.why).second) continue;
+            CAPTURE(scheme.name, cause.name);
+            losses.insert(train_under(cause.rules, loaded.config, data).epochs.back().loss);
+            CHECK(losses.size() == ++runs);
+        }
+    }
+    CHECK(runs >= 8);
+}
+
+TEST_CASE("a sum is the mean at so many times the learning rate, for plain gradient descent") {
+    const LoadedConfig loaded = small_config({"optimizer.name=sgd"});
+    WorkerRules sum = lockstep_rules(facts_of("horovod-sum", loaded, 2));
+    sum.sum = true;
+    const LoadedConfig faster = small_config({"optimizer.name=sgd", "optimizer.lr=0.2"});
+    const DataSplits data = open_data(loaded.config);
+    CHECK(train_under(sum, loaded.config, data).weights ==
+          train_under(lockstep_rules(facts_of("ddp", faster, 2)), faster.config, data).weights);
+}
+
+TEST_CASE("updates in turn on the same weights are a sum for plain gradient descent, and not with momentum") {
+    const auto apart = [](const char* optimizer) {
+        const LoadedConfig loaded = small_config({std::string("optimizer.name=").append(optimizer)});
+        const DataSplits data = open_data(loaded.config);
+        const Facts facts = facts_of("tf-distributed-replicated", loaded, 2);
+        const RunOutcome turns = train_under(scheme_rules(facts), loaded.config, data);
+        WorkerRules once = scheme_rules(facts);
+        once.applying = Applying::kOnce;
+        return std::abs(turns.epochs.back().loss - train_under(once, loaded.config, data).epochs.back().loss);
+    };
+    CHECK(apart("sgd") < 1e-5);
+    CHECK(apart("momentum") > 1e-3);
+}
+
+TEST_CASE("workers read what their rules say") {
+    const EpochOrders orders{1, Shuffle::kNone, 1024, 10};
+    WorkerRules rules;
+    rules.workers = 2;
+    rules.batch = 2;
+    const auto indices = [&](int worker, int64_t epoch = 0) {
+        return read_by_worker(rules, orders, 4, worker, epoch).indices;
+    };
+    using Indices = std::vector<int64_t>;
+    CHECK(indices(0) == Indices{0, 1, 4, 5, 8});
+    CHECK(indices(1) == Indices{2, 3, 6, 7, 9});
+    rules.reading = Reading::kPaddedParts;
+    CHECK(indices(1) == Indices{1, 3, 5, 7, 9});
+    rules.workers = 3;
+    CHECK(indices(2) == Indices{2, 5, 8, 1});
+    rules.reading = Reading::kTrimmedParts;
+    CHECK(indices(2) == Indices{2, 5});
+    rules.workers = 2;
+    rules.reading = Reading::kSameSamples;
+    rules.wraps = true;
+    CHECK(indices(0) == Indices{0, 1, 2, 3, 4, 5});
+    CHECK(indices(1) == indices(0));
+    CHECK(indices(0, 1) == Indices{6, 7, 8, 9});  // five rounds in two epochs, the sixth half of the third
+    rules.reading = Reading::kShifted;
+    CHECK(indices(1) == Indices{5, 6, 7, 8, 9, 0});
+    rules.reading = Reading::kDealt;
+    CHECK(indices(1) == Indices{2, 3, 6, 7, 0, 1});
+    rules.wraps = false;
+    rules.turns = true;
+    CHECK(indices(0) == Indices{0, 1, 2, 3, 8, 9});
+    CHECK(indices(1) == Indices{4, 5, 6, 7});
+    rules.turns = false;
+    rules.reading = Reading::kWhole;
+    CHECK(indices(1) == Indices{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+    const EpochOrders shuffled{1, Shuffle::kFull, 1024, 10};
+    CHECK(read_by_worker(rules, shuffled, 4, 0, 0).indices != read_by_worker(rules, shuffled, 4, 1, 0).indices);
+}
+
+TEST_CASE("an estimator's workers make W times the updates of an epoch") {
+    const LoadedConfig loaded = small_config();
+    const DataSplits data = open_data(loaded.config);
+    const Facts facts = facts_of("estimator", loaded, 3);
+    const RunOutcome outcome = train_under(scheme_rules(facts), loaded.config, data);
+    CHECK(outcome.updates == 3 * 18);
+    CHECK(outcome.updates == facts.theirs.steps);
+    CHECK(train_under(scheme_rules(facts), loaded.config, data).weights == outcome.weights);  // in a seeded order
+}
+
+TEST_CASE("the comparison has Lockstep's run, every cause alone and all together, in text and JSON") {
+    const LoadedConfig loaded = small_config({"optimizer.lr=0.05"});
+    const Facts facts = facts_of("tf-distributed-replicated", loaded, 2);
+    const Comparison c = compare(facts, loaded, open_data(loaded.config));
+    CHECK(c.worlds == std::vector<int>{1, 2});
+    REQUIRE(c.causes.size() == 3);
+    CHECK(c.causes[0].name == "shift ratio 0");
+    CHECK(c.causes[1].name == "sum for mean");
+    CHECK(c.causes[2].name == "optimizer stepped W times");
+    REQUIRE(c.idle.size() == 1);
+    CHECK(c.idle[0] == "batch norm over B/W: mlp has none");
+    CHECK(c.scheme.outcome.updates == facts.theirs.optimizer_steps_per_batch * facts.theirs.steps);
+    const auto json = nlohmann::json::parse(comparison_json(c));
+    CHECK(json["lockstep"]["epochs"].size() == 2);
+    CHECK(json["lockstep"]["sha256"].get<std::string>().size() == 64);
+    CHECK(json["causes"][1]["name"] == "sum for mean");
+    CHECK(json["causes"][1].contains("loss_difference"));
+    CHECK(json["scheme"]["epochs"][1]["accuracy"].is_number());
+    CHECK_THAT(comparison_text(c), Catch::Contains("Test accuracy") && Catch::Contains("equal bytes"));
+}
+
+TEST_CASE("a run that leaves the finite numbers says at which update") {
+    const LoadedConfig loaded = small_config({"optimizer.lr=1e30", "optimizer.name=sgd"});
+    const RunOutcome outcome =
+        train_under(lockstep_rules(facts_of("ddp", loaded, 2)), loaded.config, open_data(loaded.config));
+    REQUIRE(outcome.diverged);
+    CHECK(*outcome.diverged < 18);
+}
+
+TEST_CASE("a batch that workers cannot share equally is refused") {
+    const LoadedConfig loaded = small_config();
+    CHECK_THROWS_WITH(train_under(lockstep_rules(facts_of("ddp", loaded, 5)), loaded.config, open_data(loaded.config)),
+                      Catch::Contains("batch.size = 24 is no multiple of 5 workers"));
+}
+
+}  // namespace
+}  // namespace lockstep
