@@ -21,6 +21,9 @@ using reference::kSumBlockRows;
 
 /// Vectors in a pass that needs about four registers for each, of which AVX2 has half as many.
 constexpr int kVectors = HWY_TARGET == HWY_AVX2 ? 2 : 4;
+/// Of an elementwise pass: long runs of each row suit the prefetcher, and what belongs to a channel may as well come from
+/// L1.
+constexpr int kPassVectors = 16;
 constexpr int64_t kPassRows = 64;  // of an elementwise pass: they stay in L1 until all their channels are done
 
 /// body(first channel, vectors as a constant, channels) for groups of up to Vectors vectors.
@@ -29,6 +32,9 @@ HWY_INLINE void for_each_group(int channels, Body body) {
     int c = 0;
     for (; c + Vectors * kLanes <= channels; c += Vectors * kLanes) {
         body(c, std::integral_constant<int, Vectors>(), Vectors * kLanes);
+    }
+    if constexpr (Vectors > 4) {
+        for (; c + 4 * kLanes <= channels; c += 4 * kLanes) body(c, std::integral_constant<int, 4>(), 4 * kLanes);
     }
     if constexpr (Vectors > 2) {
         for (; c + 2 * kLanes <= channels; c += 2 * kLanes) body(c, std::integral_constant<int, 2>(), 2 * kLanes);
@@ -167,7 +173,7 @@ template <bool kRelu>
 HWY_INLINE void batch_norm_as(int64_t rows, int channels, const float* x, const float* statistics, const float* gamma,
                               const float* beta, float* y) {
     const FloatVec zero = hn::Zero(FloatTag());
-    for_each_block<kVectors>(rows, channels, kPassRows,
+    for_each_block<kPassVectors>(rows, channels, kPassRows,
                              [&](int64_t begin, int64_t count, int c, auto vectors, int lanes) LOCKSTEP_LAMBDA {
                                  constexpr int V = decltype(vectors)::value;
                                  FloatVec mean[V], inverse[V], factor[V], shift[V];
@@ -202,7 +208,7 @@ HWY_INLINE void batch_norm_backward_as(int64_t rows, int channels, int64_t count
                                        const float* statistics, const float* gamma, const float* sums, const float* dy,
                                        const float* masked_by, float* dx) {
     const FloatVec divisor = hn::Set(FloatTag(), static_cast<float>(count));
-    for_each_block<kVectors>(
+    for_each_block<kPassVectors>(
         rows, channels, kPassRows,
         [&](int64_t begin, int64_t block_rows, int c, auto vectors, int lanes) LOCKSTEP_LAMBDA {
             constexpr int V = decltype(vectors)::value;
