@@ -30,6 +30,7 @@ class Parser {
     }
 
   private:
+    bool is_separator(char c) const { return c == format_.separator || (c == '\t' && format_.separator == ' '); }
     bool is_blank(char c) const { return (c == ' ' || c == '\t') && (c != format_.separator || c == ' '); }
 
     std::string_view trimmed(std::string_view field) const {
@@ -42,7 +43,7 @@ class Parser {
     void split(std::string_view line) {
         if (format_.separator == ' ') line = trimmed(line);
         for (;;) {
-            const size_t end = line.find(format_.separator);
+            const size_t end = format_.separator == ' ' ? line.find_first_of(" \t") : line.find(format_.separator);
             record_.fields.push_back(trimmed(line.substr(0, end)));
             if (end == kNone) return;
             line.remove_prefix(end + 1);
@@ -66,7 +67,7 @@ class Parser {
             if (field != CsvStatus::kRecord) return field;
             if (at_ == text_.size() && !last_) return CsvStatus::kMore;
             if (at_end_of_line()) return end_record();
-            if (text_[at_] == format_.separator) {
+            if (is_separator(text_[at_])) {
                 ++at_;
             } else if (format_.separator != ' ') {
                 return CsvStatus::kAfterQuote;
@@ -95,7 +96,7 @@ class Parser {
 
     CsvStatus plain_field() {
         const size_t start = at_;
-        while (at_ < text_.size() && text_[at_] != format_.separator && text_[at_] != '\n') ++at_;
+        while (at_ < text_.size() && !is_separator(text_[at_]) && text_[at_] != '\n') ++at_;
         std::string_view field = text_.substr(start, at_ - start);
         if (at_end_of_line() && field.ends_with('\r')) field.remove_suffix(1);
         record_.fields.push_back(trimmed(field));
