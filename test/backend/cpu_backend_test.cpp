@@ -92,6 +92,21 @@ TEST_CASE("the square sum of more blocks than the scratch holds at once goes on 
     CHECK(two->square_sum(two->main(), n, gradient.data(), gradient.data(), 3, 0) == expected);
 }
 
+TEST_CASE("threads sum rows in rounds where the sums of all blocks together are long, and get the bits of one thread") {
+    constexpr int kChannels = 1000;
+    constexpr int64_t kRows = 40 * 256 + 3;  // more blocks than fit one round, the last one short
+    Floats x(kRows * kChannels), statistics(2 * kChannels, 1.0F), expected(2 * kChannels), sums(2 * kChannels);
+    for (int64_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7919 % 10007) * 0.37F - 1000.0F;
+    const auto one = make_cpu_backend({Isa::kAuto, 1}), two = make_cpu_backend({Isa::kAuto, 2});
+    one->batch_norm_sums(one->main(), kRows, kChannels, x.data(), statistics.data(), x.data(), nullptr,
+                         expected.data());
+    two->batch_norm_sums(two->main(), kRows, kChannels, x.data(), statistics.data(), x.data(), nullptr, sums.data());
+    CHECK(same_bytes(sums, expected));
+    one->batch_moments(one->main(), kRows, kChannels, x.data(), expected.data());
+    two->batch_moments(two->main(), kRows, kChannels, x.data(), sums.data());
+    CHECK(same_bytes(sums, expected));
+}
+
 TEST_CASE("workspaces are one for each thread, aligned, and only ever grow") {
     CpuContext context(Isa::kScalar, 3);
     context.reserve_workspace(1000);
