@@ -9,6 +9,7 @@
 #include "data/image_folder.hpp"
 #include "data/libsvm.hpp"
 #include "data/synthetic.hpp"
+#include "data/tfrecord.hpp"
 
 namespace lockstep {
 namespace {
@@ -24,6 +25,7 @@ const Format& format_of(const Config& config) {
         {"idx", open_idx, idx_facts},
         {"cifar", open_cifar, cifar_facts},
         {"image_folder", open_image_folder, image_folder_facts},
+        {"tfrecord", open_tfrecord, tfrecord_facts},
         {"csv", [](const Config& c) { return open_csv(c); }, [](const Config& c) { return csv_facts(c); }},
         {"libsvm", [](const Config& c) { return open_libsvm(c); }, [](const Config& c) { return libsvm_facts(c); }},
         {"synthetic", [](const Config& c) { return open_synthetic(c); },
