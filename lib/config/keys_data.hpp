@@ -18,8 +18,7 @@ inline constexpr Key kDataKeys[] = {
     {.name = "data.format",
      .field = field<&Config::data, &Config::Data::format>(),
      .doc = "what the files are; synthetic makes its own data",
-     .choices = "idx|cifar|image_folder|tfrecord|csv|libsvm|npz|synthetic",
-     .later = "npz"},
+     .choices = "idx|cifar|image_folder|tfrecord|csv|libsvm|npz|synthetic"},
     {.name = "data.train",
      .field = field<&Config::data, &Config::Data::train>(),
      .doc = "training data; idx: { images = \"…\", labels = \"…\" }, plain or .gz; other formats: a path or a list of "

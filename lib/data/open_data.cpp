@@ -8,6 +8,7 @@
 #include "data/idx.hpp"
 #include "data/image_folder.hpp"
 #include "data/libsvm.hpp"
+#include "data/npz.hpp"
 #include "data/synthetic.hpp"
 #include "data/tfrecord.hpp"
 
@@ -28,6 +29,7 @@ const Format& format_of(const Config& config) {
         {"tfrecord", open_tfrecord, tfrecord_facts},
         {"csv", [](const Config& c) { return open_csv(c); }, [](const Config& c) { return csv_facts(c); }},
         {"libsvm", [](const Config& c) { return open_libsvm(c); }, [](const Config& c) { return libsvm_facts(c); }},
+        {"npz", [](const Config& c) { return open_npz(c); }, [](const Config& c) { return npz_facts(c); }},
         {"synthetic", [](const Config& c) { return open_synthetic(c); },
          [](const Config& c) { return synthetic_facts(c); }},
     };
