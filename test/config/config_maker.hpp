@@ -72,6 +72,9 @@ class RandomConfig {
         const size_t channels = config.data.shape.empty() ? config.data.mean.size() : config.data.shape[2];
         if (config.data.mean.size() > 1) config.data.mean.resize(channels, 0.5);
         if (config.data.std.size() > 1) config.data.std.resize(channels, 0.5);
+        for (DataPaths* paths : {&config.data.train, &config.data.test}) {
+            if (config.data.format != "idx" && !paths->images.empty()) *paths = {{}, {}, {paths->images}};
+        }
         std::sort(config.augment.scale.begin(), config.augment.scale.end());
         std::sort(config.augment.ratio.begin(), config.augment.ratio.end());
         if (config.device.precision != "fp32") config.device.arithmetic = "vendor";

@@ -129,6 +129,8 @@ std::map<std::string, std::vector<Value>> harmless_values(const TempFolder& fold
         {"device.graphs", {true}},
         {"device.transport", {std::string("nccl"), std::string("staged")}},
         {"device.timeout_s", {60.5, 1e9}},
+        {"device.input_threads", {int64_t{1}, int64_t{3}}},
+        {"device.cache", {folder / "cache"}},
     };
 }
 
@@ -165,6 +167,7 @@ std::map<std::string, Harmful> harmful_values() {
     };
     const Change decayed = [](Config& c) { c.optimizer.weight_decay = 0.01; };
     const Change lenet = [](Config& c) { c.model.name = "lenet"; };
+    const Change cropped = [](Config& c) { c.augment.resized_crop = true; };
     using Sizes = std::vector<int64_t>;
     using Numbers = std::vector<double>;
     return {
@@ -176,6 +179,19 @@ std::map<std::string, Harmful> harmful_values() {
         {"data.std", {as_it_is, Numbers{0.5}}},
         {"data.shuffle", {as_it_is, std::string("block")}},
         {"data.block", {[](Config& c) { c.data.shuffle = "block"; }, int64_t{8}}},
+        {"augment.pad_crop", {as_it_is, int64_t{2}}},
+        {"augment.flip", {as_it_is, true}},
+        {"augment.resized_crop", {as_it_is, true}},
+        {"augment.scale", {cropped, Numbers{0.25, 0.5}}},
+        {"augment.ratio", {cropped, Numbers{0.5, 0.625}}},
+        {"augment.brightness", {as_it_is, 0.25}},
+        {"augment.contrast", {as_it_is, 0.25}},
+        {"augment.saturation",
+         {[](Config& c) {
+              c.data.shape = {12, 12, 3};
+          },
+          0.25}},
+        {"augment.cutout", {as_it_is, int64_t{4}}},
         {"model.name", {as_it_is, std::string("lenet")}},
         {"model.hidden", {as_it_is, Sizes{17, 5}}},
         {"model.channels", {lenet, Sizes{3, 6}}},
@@ -216,9 +232,9 @@ const std::set<std::string> kOfGpus{"device.arithmetic", "device.precision"};
 /// Of effect kBits, but used by nothing that is built, or by the evaluation alone: a later feature that uses one gives
 /// it a case above.
 const std::set<std::string> kUnused{
-    "data.test_samples",   "optimizer.rho",      "schedule.boundaries", "schedule.values",
-    "schedule.power",      "schedule.rate",      "schedule.staircase",  "batch_norm.scope",
-    "batch_norm.momentum", "batch_norm.epsilon", "batch_norm.unbiased",
+    "data.label",          "data.image_feature",  "data.label_feature", "data.test_samples",   "optimizer.rho",
+    "schedule.boundaries", "schedule.values",     "schedule.power",     "schedule.rate",       "schedule.staircase",
+    "batch_norm.scope",    "batch_norm.momentum", "batch_norm.epsilon", "batch_norm.unbiased",
 };
 
 }  // namespace
@@ -323,6 +339,7 @@ TEST_CASE("of the keys that nothing uses yet, none changes a weight, but none ma
     const std::map<KeyType, Value> other{{KeyType::kBool, true},
                                          {KeyType::kInteger, int64_t{33}},
                                          {KeyType::kNumber, 0.625},
+                                         {KeyType::kString, std::string("x")},
                                          {KeyType::kNumbers, std::vector<double>{0.625}}};
     for (const std::string& name : kUnused) {
         const Key& key = key_of(name);
