@@ -89,7 +89,7 @@ StoredSession::StoredSession(Communicator& comm, const StoredOptions& options)
         network_ = std::make_unique<Network>(model_spec(config, split_->shape(), splits_.train->classes()), backend,
                                              config.batch.micro);
         const ParameterTable& parameters = network_->parameters();
-        std::vector<float> flat(static_cast<std::size_t>(parameters.flat_elements()), 0.0F);
+        std::vector<float> flat(static_cast<std::size_t>(parameters.stored_elements()), 0.0F);
         load_tensors(SafetensorsFile::parse(stored_.model, stored_.where), stored_.where, parameters, "", flat.data());
         weights_ = backend.allocate(flat.size() * sizeof(float));
         backend.upload(backend.main(), flat.data(), weights_->floats(), flat.size() * sizeof(float));

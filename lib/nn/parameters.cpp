@@ -14,6 +14,10 @@ namespace {
 
 constexpr int64_t kAlignment = 16;  // elements: every tensor starts on a 64-byte border
 
+int64_t on_border(int64_t elements) {
+    return (elements + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 /// Normal values of elements 4*block … 4*block+3 of a stream: two Box-Muller pairs from the four 32-bit words.
 /// u1 lies in (0, 1], so that the logarithm is finite and |z| <= sqrt(64 log 2) = 6.66.
 void four_normals(const RandomStream& stream, uint64_t block, double out[4]) {
@@ -29,15 +33,34 @@ void four_normals(const RandomStream& stream, uint64_t block, double out[4]) {
     }
 }
 
+/// Draws lane by lane again, from the block of the next attempt, until all lie within two deviations. Blocks of
+/// attempts do not meet: no tensor has 2^56 of them.
+void four_truncated(const RandomStream& stream, uint64_t block, double out[4]) {
+    four_normals(stream, block, out);
+    for (std::size_t lane = 0; lane < 4; ++lane) {
+        for (uint64_t attempt = 1; !(std::abs(out[lane]) <= 2); ++attempt) {
+            double again[4];
+            four_normals(stream, block | attempt << 56, again);
+            out[lane] = again[lane];
+        }
+    }
+}
+
 void write_normals(const Parameter& parameter, uint64_t seed, float* values, ThreadPool& pool) {
     const RandomStream stream(seed, Purpose::kInitialWeights, stream_id(parameter.name));
     const std::vector<int32_t> columns = parameter.file_columns();
     const auto width = static_cast<int64_t>(columns.size());
+    const bool truncated = parameter.initial.kind == Initial::Kind::kTruncated;
     pool.run([&](int part, int parts) {
         const IndexRange range = part_of(parameter.count, part, parts, 4);
         for (int64_t first = range.begin; first < range.end; first += 4) {
             double normals[4];
-            four_normals(stream, static_cast<uint64_t>(first / 4), normals);
+            const auto block = static_cast<uint64_t>(first / 4);
+            if (truncated) {
+                four_truncated(stream, block, normals);
+            } else {
+                four_normals(stream, block, normals);
+            }
             for (int64_t e = first; e < std::min(first + 4, range.end); ++e) {
                 const int64_t at = width == 0 ? e : e / width * width + columns[static_cast<std::size_t>(e % width)];
                 values[at] = static_cast<float>(normals[e - first] * parameter.initial.value);
@@ -91,10 +114,46 @@ int ParameterTable::add(std::string name, std::vector<int64_t> shape, Initial in
     parameter.shape = std::move(shape);
     parameter.initial = initial;
     parameter.flattened = flattened;
-    parameter.offset = (flat_ + kAlignment - 1) / kAlignment * kAlignment;
+    parameter.offset = on_border(flat_);
     flat_ = parameter.offset + parameter.count;
+    stored_.push_back(parameter);
     parameters_.push_back(std::move(parameter));
+    move_buffers();
     return static_cast<int>(parameters_.size()) - 1;
+}
+
+void ParameterTable::add_running(const std::string& layer, int64_t channels) {
+    const auto append = [&](const char* name, double initial) {
+        Parameter& buffer = stored_.emplace_back();
+        buffer.name = layer + name;
+        buffer.shape = {channels};
+        buffer.count = channels;
+        buffer.initial = {Initial::Kind::kConstant, initial};
+        buffer.trainable = false;
+    };
+    append(".running_mean", 0);
+    append(".running_var", 1);
+    move_buffers();
+}
+
+int64_t ParameterTable::buffers_begin() const {
+    return on_border(flat_);
+}
+
+/// Behind the last parameter so far; the means of each layer on a border, the variances right behind them.
+void ParameterTable::move_buffers() {
+    const int64_t begin = buffers_begin();
+    buffers_ = 0;
+    placed_ = parameters_;
+    bool mean = true;
+    for (Parameter& tensor : stored_) {
+        if (tensor.trainable) continue;
+        if (mean) buffers_ = on_border(buffers_);
+        tensor.offset = begin + buffers_;
+        buffers_ += tensor.count;
+        placed_.push_back(tensor);
+        mean = !mean;
+    }
 }
 
 int64_t ParameterTable::trainable() const {
@@ -104,19 +163,18 @@ int64_t ParameterTable::trainable() const {
 }
 
 void ParameterTable::initialise(uint64_t seed, std::span<float> flat, ThreadPool& pool) const {
-    if (static_cast<int64_t>(flat.size()) != flat_) {
-        fail(ErrorKind::kRuntime, "initial weights: the array holds {} elements, the model {}", flat.size(), flat_);
+    if (static_cast<int64_t>(flat.size()) != stored_elements()) {
+        fail(ErrorKind::kRuntime, "initial weights: the array holds {} elements, the model {}", flat.size(),
+             stored_elements());
     }
-    int64_t end = 0;  // of the tensor before
-    for (const Parameter& parameter : parameters_) {
-        std::fill(flat.begin() + end, flat.begin() + parameter.offset, 0.0F);
+    std::fill(flat.begin(), flat.end(), 0.0F);  // the gaps
+    for (const Parameter& parameter : stored_) {
         float* const values = flat.data() + parameter.offset;
-        if (parameter.initial.kind == Initial::Kind::kNormal) {
+        if (parameter.initial.kind != Initial::Kind::kConstant) {
             write_normals(parameter, seed, values, pool);
         } else {
             std::fill_n(values, parameter.count, static_cast<float>(parameter.initial.value));
         }
-        end = parameter.offset + parameter.count;
     }
 }
 

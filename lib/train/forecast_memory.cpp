@@ -31,7 +31,7 @@ MemoryForecast MemoryPlanner::of_rank(int rank, int world) const {
     const ShardRange local = shards_of_rank(plan_.shards.shards(), rank, world);
     const int64_t elements = network_.parameters().flat_elements();
     MemoryForecast memory;
-    memory.weights = elements * kFloat;
+    memory.weights = network_.parameters().stored_elements() * kFloat;
     memory.gradients = gradient_sums(plan_, local) * (kLead + elements) * kFloat + pass_sums(local);
     memory.optimizer = update_.state + update_.scratch;
     memory.exchange = exchange(rank, world);

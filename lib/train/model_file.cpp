@@ -13,7 +13,7 @@ namespace lockstep {
 
 std::vector<NamedTensor> named_tensors(const ParameterTable& parameters, const float* flat, const std::string& prefix) {
     std::vector<NamedTensor> tensors;
-    for (const Parameter& p : parameters.all()) {
+    for (const Parameter& p : prefix.empty() ? parameters.stored() : parameters.all()) {
         NamedTensor& tensor = tensors.emplace_back();
         tensor.name = prefix + p.name;
         tensor.shape = p.shape;
@@ -55,7 +55,7 @@ std::vector<std::byte> optimizer_file(const ParameterTable& parameters, const st
 
 void load_tensors(const SafetensorsFile& file, const std::string& where, const ParameterTable& parameters,
                   const std::string& prefix, float* flat) {
-    for (const Parameter& p : parameters.all()) {
+    for (const Parameter& p : prefix.empty() ? parameters.stored() : parameters.all()) {
         const std::string name = prefix + p.name;
         const TensorView* tensor = file.find(name);
         if (tensor == nullptr) fail(ErrorKind::kUsage, "{}: has no tensor {}: it is another model's", where, name);

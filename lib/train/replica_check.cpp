@@ -84,16 +84,22 @@ ReplicaCheck::ReplicaCheck(Communicator& comm, Backend& backend, const Parameter
     : comm_(comm), backend_(backend), parameters_(parameters), hasher_(parameters, backend) {
     arrays_.push_back({"", weights});
     for (const Update::Slot& slot : slots) arrays_.push_back({slot.name + "/", slot.values});
-    hashes_.resize(arrays_.size() * parameters.all().size());
+    hashes_.resize(tensors_before(arrays_.size()));
+}
+
+/// Weights have buffers, the optimizer's slots have none.
+std::size_t ReplicaCheck::tensors_before(std::size_t array) const {
+    return array == 0 ? 0 : parameters_.placed().size() + (array - 1) * parameters_.all().size();
 }
 
 std::vector<ReplicaDifference> ReplicaCheck::compare(bool state) {
-    const std::size_t tensors = parameters_.all().size();
-    const std::span<uint64_t> hashes = std::span(hashes_).first(tensors * (state ? arrays_.size() : 1));
-    for (std::size_t a = 0; a * tensors < hashes.size(); ++a) {
-        hasher_.hash(arrays_[a].values, 0, static_cast<int>(tensors), hashes.subspan(a * tensors, tensors));
+    const std::size_t arrays = state ? arrays_.size() : 1;
+    const std::span<uint64_t> hashes = std::span(hashes_).first(tensors_before(arrays));
+    for (std::size_t a = 0; a < arrays; ++a) {
+        const std::size_t tensors = tensors_before(a + 1) - tensors_before(a);
+        hasher_.hash(arrays_[a].values, 0, static_cast<int>(tensors), hashes.subspan(tensors_before(a), tensors));
     }
-    hash_ = hash64(std::as_bytes(hashes.first(tensors)));
+    hash_ = hash64(std::as_bytes(hashes.first(tensors_before(1))));
     const uint64_t own = hash64(std::as_bytes(hashes));
     std::vector<uint64_t> hash_of_rank;
     for (const std::vector<std::byte>& bytes : comm_.all_gather(std::as_bytes(std::span(&own, 1)))) {
@@ -155,9 +161,10 @@ std::vector<ReplicaDifference> ReplicaCheck::find_differences(std::span<const ui
 
 /// `other` sends its values of the tensor, `rank` compares.
 ReplicaDifference ReplicaCheck::look_into(std::size_t tensor, int rank, int other) {
-    const std::size_t tensors = parameters_.all().size();
-    const Parameter& parameter = parameters_[static_cast<int>(tensor % tensors)];
-    const Array& array = arrays_[tensor / tensors];
+    std::size_t number = 0;
+    while (tensors_before(number + 1) <= tensor) ++number;
+    const Parameter& parameter = parameters_.placed()[tensor - tensors_before(number)];
+    const Array& array = arrays_[number];
     const std::vector<float> own = file_values(backend_, parameter, array.values);
     if (comm_.rank() == other) {
         comm_.send_recv(rank, std::as_bytes(std::span(own)), Communicator::kNobody, {}, kTag);

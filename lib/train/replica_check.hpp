@@ -47,6 +47,7 @@ class ReplicaCheck {
         const float* values;
     };
 
+    std::size_t tensors_before(std::size_t array) const;
     std::vector<ReplicaDifference> find_differences(std::span<const uint64_t> hash_of_rank,
                                                     std::span<const uint64_t> hashes);
     ReplicaDifference look_into(std::size_t tensor, int rank, int other);

@@ -56,7 +56,7 @@ std::vector<std::size_t> differing(const Names& names, const std::vector<uint64_
         }
         return found;
     };
-    for (std::size_t i = 0; i < names.size(); ++i) {
+    for (std::size_t i = 0; i < left.size(); ++i) {  // gradients have no buffers, whose names are the last
         if (left[i] != right[i] || ranks(left_apart, names[i].name) != ranks(right_apart, names[i].name)) {
             numbers.push_back(i);
         }

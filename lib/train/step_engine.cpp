@@ -63,7 +63,7 @@ StepEngine::StepEngine(Communicator& comm, Backend& backend, const Config& confi
         loss_scale_.emplace(LossScaleRules());
     }
     const int64_t elements = network_.parameters().flat_elements();
-    weights_ = backend.allocate(static_cast<std::size_t>(elements) * sizeof(float));
+    weights_ = backend.allocate(static_cast<std::size_t>(network_.parameters().stored_elements()) * sizeof(float));
     for (int i = 0; i < gradient_sums(plan, local_); ++i) {
         buffers_.push_back(backend.allocate(static_cast<std::size_t>(kLead + elements) * sizeof(float)));
         partials_.push_back(buffers_.back()->floats());
@@ -74,7 +74,7 @@ StepEngine::StepEngine(Communicator& comm, Backend& backend, const Config& confi
 
 void StepEngine::restore(const StartingPoint& start) {
     const ParameterTable& parameters = network_.parameters();
-    std::vector<float> flat(static_cast<std::size_t>(parameters.flat_elements()), 0.0F);
+    std::vector<float> flat(static_cast<std::size_t>(parameters.stored_elements()), 0.0F);
     const auto upload = [&](float* device) {
         backend_.upload(backend_.main(), flat.data(), device, flat.size() * sizeof(float));
     };
@@ -87,6 +87,7 @@ void StepEngine::restore(const StartingPoint& start) {
                      flat.data());
         upload(weights_->floats());
         const SafetensorsFile state = SafetensorsFile::parse(start.optimizer, start.path + "/optimizer.safetensors");
+        flat.resize(static_cast<std::size_t>(parameters.flat_elements()));
         for (const Update::Slot& slot : update_.slots()) {
             std::fill(flat.begin(), flat.end(), 0.0F);
             load_tensors(state, start.path, parameters, slot.name + "/", flat.data());
@@ -209,7 +210,7 @@ void StepEngine::copy_next_batch() {
 }
 
 std::vector<float> StepEngine::host_weights() {
-    std::vector<float> flat(static_cast<std::size_t>(network_.parameters().flat_elements()));
+    std::vector<float> flat(static_cast<std::size_t>(network_.parameters().stored_elements()));
     backend_.download(backend_.main(), weights(), flat.data(), flat.size() * sizeof(float));
     backend_.synchronize();
     return flat;

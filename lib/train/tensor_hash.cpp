@@ -14,7 +14,7 @@ uint64_t hash_of_values(const float* values, int64_t count) {
 }  // namespace
 
 TensorHasher::TensorHasher(const ParameterTable& parameters, Backend& backend) : backend_(backend), view_(backend) {
-    for (const Parameter& parameter : parameters.all()) {
+    for (const Parameter& parameter : parameters.placed()) {
         first_piece_.push_back(static_cast<int>(pieces_.size()));
         for (int64_t begin = 0; begin < parameter.count; begin += kHashPiece) {
             pieces_.push_back({parameter.offset + begin, std::min(kHashPiece, parameter.count - begin)});

@@ -20,7 +20,8 @@ class TensorHasher {
     /// Both must outlive it.
     TensorHasher(const ParameterTable& parameters, Backend& backend);
 
-    /// out[i] = hash of tensor i of the flat array, for tensors [first, end). Elements count in the array's order,
+    /// out[i] = hash of tensor i (of ParameterTable::placed) of the flat array, for tensors [first, end): gradients and
+    /// slots have the trainable ones. Elements count in the array's order,
     /// which is the same at every number of ranks and threads. `flat` lies on the device; what is queued on its main
     /// stream comes before.
     void hash(const float* flat, int first, int end, std::span<uint64_t> out);

@@ -28,7 +28,7 @@ std::vector<std::string> differing(const ParameterTable& parameters, std::span<c
                                    std::span<const uint64_t> right) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < left.size(); ++i) {
-        if (left[i] != right[i]) names.push_back(parameters.all()[i].name);
+        if (left[i] != right[i]) names.push_back(parameters.placed()[i].name);
     }
     return names;
 }
@@ -43,7 +43,7 @@ Trace::Trace(Communicator& comm, Backend& backend, const ParameterTable& paramet
       hasher_(parameters, backend),
       view_(backend),
       gradient_(parameters.all().size(), 0),
-      weights_(parameters.all().size(), 0) {}
+      weights_(parameters.placed().size(), 0) {}
 
 void Trace::open(const std::string& file, int64_t step, bool goes_on, const float* weights) {
     hasher_.hash(weights, 0, static_cast<int>(weights_.size()), weights_);
@@ -56,7 +56,7 @@ void Trace::open(const std::string& file, int64_t step, bool goes_on, const floa
         if (cut.step == step) return;  // it holds what was before
     }
     TraceStart line{step, facts_.shards, facts_.data, {}, weights_, ranks_apart(all)};
-    for (const Parameter& parameter : parameters_.all()) line.tensors.push_back({parameter.name, parameter.shape});
+    for (const Parameter& parameter : parameters_.placed()) line.tensors.push_back({parameter.name, parameter.shape});
     append(trace_line(line));
 }
 
@@ -140,7 +140,7 @@ std::vector<TraceApart> Trace::ranks_apart(const std::vector<Words>& all) const 
     for (std::size_t rank = 1; rank < all.size(); ++rank) {
         const std::span words(all[rank]);
         TraceApart own{static_cast<int>(rank), differing(parameters_, gradient_, words.subspan(kGradientAt, tensors)),
-                       differing(parameters_, weights_, words.subspan(kGradientAt + tensors, tensors))};
+                       differing(parameters_, weights_, words.subspan(kGradientAt + tensors, weights_.size()))};
         if (!own.gradient.empty() || !own.weights.empty()) apart.push_back(std::move(own));
     }
     return apart;
@@ -151,7 +151,7 @@ std::vector<TraceNode> Trace::own_nodes(const std::vector<Words>& all) const {
     const std::size_t tensors = gradient_.size();
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
         const Words& words = all[rank];
-        for (std::size_t at = kGradientAt + 2 * tensors; at < words.size(); at += kNodeWords + tensors) {
+        for (std::size_t at = kGradientAt + tensors + weights_.size(); at < words.size(); at += kNodeWords + tensors) {
             const auto hashes = words.begin() + static_cast<std::ptrdiff_t>(at + kNodeWords);
             nodes.push_back({{static_cast<int>(words[at] >> 32), static_cast<int>(words[at] & 0xffffffff)},
                              static_cast<int>(rank),

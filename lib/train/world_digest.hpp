@@ -16,7 +16,7 @@ struct StepDigest {
     int first_shard = 0;
     std::vector<uint64_t> indices;  // of each of its shards: the hash of its samples' indices
     uint32_t loss = 0;              // bits of the mean over the global batch
-    std::vector<uint64_t> tensors;  // hashes of weights, then of each slot of the optimizer, in model order
+    std::vector<uint64_t> tensors;  // hashes of weights (ParameterTable::placed), then of each slot of the optimizer
     std::string failure;            // the step failed on all ranks of the world alike: loss or gradient not finite
     double seconds = 0;             // that the step took; belongs to no comparison
     bool operator==(const StepDigest&) const = default;

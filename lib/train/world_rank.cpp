@@ -62,14 +62,17 @@ StepDigest WorldRank::step() {
     for (const std::vector<int64_t>& shard : indices_)
         digest.indices.push_back(hash64(std::as_bytes(std::span(shard))));
     digest.loss = std::bit_cast<uint32_t>(loss_);
-    const int tensors = static_cast<int>(engine_->network().parameters().all().size());
+    const ParameterTable& parameters = engine_->network().parameters();
+    const std::size_t stored = parameters.placed().size();
+    const std::size_t tensors = parameters.all().size();
     const std::vector<Update::Slot> slots = engine_->update().slots();
-    digest.tensors.resize(static_cast<std::size_t>(tensors) * (1 + slots.size()));
+    digest.tensors.resize(stored + tensors * slots.size());
     std::span<uint64_t> out(digest.tensors);
-    hasher_->hash(engine_->weights(), 0, tensors, out.first(static_cast<std::size_t>(tensors)));
+    hasher_->hash(engine_->weights(), 0, static_cast<int>(stored), out.first(stored));
+    out = out.subspan(stored);
     for (const Update::Slot& slot : slots) {
-        out = out.subspan(static_cast<std::size_t>(tensors));
-        hasher_->hash(slot.values, 0, tensors, out.first(static_cast<std::size_t>(tensors)));
+        hasher_->hash(slot.values, 0, static_cast<int>(tensors), out.first(tensors));
+        out = out.subspan(tensors);
     }
     return digest;
 }
@@ -91,15 +94,18 @@ PlaceValues WorldRank::values(const StatePlace& place) {
 }
 
 PlaceValues WorldRank::tensor_values(int number) {
-    const auto& parameters = engine_->network().parameters().all();
-    const auto tensors = static_cast<int>(parameters.size());
-    const Parameter& parameter = parameters.at(static_cast<std::size_t>(number % tensors));
+    const ParameterTable& table = engine_->network().parameters();
+    const auto stored = static_cast<int>(table.placed().size());
+    const auto tensors = static_cast<int>(table.all().size());
+    const bool weights = number < stored;
+    const Parameter& parameter =
+        table.placed().at(static_cast<std::size_t>(weights ? number : (number - stored) % tensors));
     std::string name = parameter.name;
     std::vector<float> flat;
-    if (number < tensors) {
+    if (weights) {
         flat = engine_->host_weights();
     } else {
-        const auto slot = static_cast<std::size_t>(number / tensors - 1);
+        const auto slot = static_cast<std::size_t>((number - stored) / tensors);
         name = engine_->update().slots().at(slot).name + "/" + name;
         flat = std::move(engine_->host_slots().at(slot));
     }

@@ -45,7 +45,7 @@ inline std::vector<NamedSpec> small_networks() {
 /// Initial weights with biases that matter.
 inline std::vector<float> some_weights(const ParameterTable& parameters) {
     ThreadPool pool(1);
-    std::vector<float> flat(static_cast<std::size_t>(parameters.flat_elements()));
+    std::vector<float> flat(static_cast<std::size_t>(parameters.stored_elements()));
     parameters.initialise(5, flat, pool);
     for (const Parameter& parameter : parameters.all()) {
         if (parameter.is_weight()) continue;

@@ -142,4 +142,38 @@ TEST_CASE("one channel or one place leaves the order alone") {
     CHECK(table[1].file_columns().empty());
 }
 
+TEST_CASE("running values lie behind all parameters, and stand behind their layer's in files") {
+    ParameterTable table;
+    table.add("conv1.weight", {5, 1, 3, 3}, kNormal);
+    table.add("bn1.weight", {5}, {Initial::Kind::kConstant, 1.0});
+    table.add("bn1.bias", {5}, kZero);
+    table.add_running("bn1", 5);
+    table.add("bn2.weight", {3}, {Initial::Kind::kConstant, 1.0});
+    table.add_running("bn2", 3);
+    table.add("fc1.weight", {2, 5}, kNormal);
+    CHECK(table.flat_elements() == 48 + 16 + 16 + 16 + 10);
+    CHECK(table.trainable() == 45 + 5 + 5 + 3 + 10);
+    std::vector<std::string> stored, placed;
+    for (const Parameter& p : table.stored()) stored.push_back(p.name);
+    for (const Parameter& p : table.placed()) placed.push_back(p.name);
+    CHECK(stored == std::vector<std::string>{"conv1.weight", "bn1.weight", "bn1.bias", "bn1.running_mean",
+                                             "bn1.running_var", "bn2.weight", "bn2.running_mean", "bn2.running_var",
+                                             "fc1.weight"});
+    CHECK(std::vector<std::string>(placed.begin() + 5, placed.end()) ==
+          std::vector<std::string>{"bn1.running_mean", "bn1.running_var", "bn2.running_mean", "bn2.running_var"});
+    for (std::size_t i = 1; i < placed.size(); ++i) {
+        CHECK(table.placed()[i].offset >= table.placed()[i - 1].offset + table.placed()[i - 1].count);
+    }
+    const Parameter& mean = table.placed()[5];
+    CHECK(mean.offset == 112);
+    CHECK(table.placed()[6].offset == mean.offset + 5);
+    CHECK(table.placed()[7].offset == mean.offset + 16);
+    CHECK(table.stored_elements() == mean.offset + 16 + 6);
+    ThreadPool pool(1);
+    std::vector<float> flat(static_cast<std::size_t>(table.stored_elements()), 7.0F);
+    table.initialise(1, flat, pool);
+    CHECK(flat[112] == 0.0F);
+    CHECK(flat[117] == 1.0F);
+}
+
 }  // namespace lockstep
