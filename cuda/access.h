@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <source_location>
+#include <string>
 
 namespace lockstep {
 
@@ -39,17 +40,26 @@ Access<T, AccessMode::kReadWrite> inout(T* pointer, std::size_t count) {
     return {pointer, count};
 }
 
-/// Throws Error(kRuntime) with the call, the error's name and text, and the place, unless `status` is cudaSuccess.
+/// Throws Error(kRuntime) with the call, the error's name and text, and the place, unless `status` is cudaSuccess;
+/// where the device has too little memory, OutOfMemory (backend/out_of_memory.hpp).
 void cuda_check(cudaError_t status, const char* call, std::source_location where = std::source_location::current());
 
 /// CUDA_CHECK(cudaEventRecord(event, stream)): the call stands in the message word for word.
 #define CUDA_CHECK(call) ::lockstep::cuda_check((call), #call)
 
-/// On: every launch waits for its kernel, so that a fault is reported by the launch that caused it and not by a later
-/// call. Costs all overlap; meant for LOCKSTEP_DEBUG_SYNC, which the backend reads from its options and sets here once.
+/// "a.cu:12", as messages say where a call stands.
+std::string place_text(const std::source_location& where);
+
+/// Throws OutOfMemory: `message`, and how much of the current device is free.
+[[noreturn]] void out_of_device_memory(const std::string& message);
+
+/// On: every launch waits for its kernel, and every library call for its work, so that a fault is reported by the
+/// launch that caused it and not by a later call. Costs all overlap; meant for LOCKSTEP_DEBUG_SYNC, which the backend
+/// reads from its options and sets here once.
 void set_debug_sync(bool on);
 
-/// launch() calls this after each kernel; `where` is the place of the launch.
-void after_launch(cudaStream_t stream, std::source_location where);
+/// launch() calls this after each kernel, and whoever gives work to NVIDIA's libraries after each call; `what` and the
+/// place stand in the message.
+void after_launch(cudaStream_t stream, const char* what, std::source_location where = std::source_location::current());
 
 }  // namespace lockstep

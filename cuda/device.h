@@ -29,6 +29,15 @@
     T* const name = reinterpret_cast<T*>(ls_dynamic_shared)
 #endif
 
+// Before a loop of device code: unrolled whole; not at all.
+#ifdef LOCKSTEP_CUDA_EMULATION
+#define LS_UNROLL
+#define LS_LOOP
+#else
+#define LS_UNROLL _Pragma("unroll")
+#define LS_LOOP _Pragma("unroll 1")
+#endif
+
 namespace lockstep {
 
 /// The grid of a launch, made from a dim3 or a number of blocks, with the place where it was written: the place of the
@@ -84,7 +93,7 @@ void launch(void (*kernel)(Parameters...), LaunchGrid grid, dim3 block, std::siz
     config.stream = stream;
     cuda_check(cudaLaunchKernelEx(&config, kernel, seam::bare(arguments)...), "kernel launch", grid.place);
 #endif
-    after_launch(stream, grid.place);
+    after_launch(stream, "kernel launched", grid.place);
 }
 
 /// Static and dynamic shared memory that every kernel may use without asking.

@@ -9,7 +9,7 @@
 #include "cuda/access.h"
 #include "cuda/backend/conv_plan.hpp"
 #include "cuda/backend/stream_scratch.hpp"
-#include "cuda/kernels/bias.h"
+#include "cuda/kernels/channel_sums.h"
 
 namespace lockstep {
 namespace {
@@ -74,7 +74,7 @@ class PassOnDevice {
     std::unique_ptr<Buffer> weights_, nonfinite_;
 };
 
-// A leaf is [kh][kw][in/groups][out], then the bias gradient.
+// A leaf is [kh][kw][in/groups][out], then the bias gradient, if there is a bias.
 class CudaConv final : public Conv {
   public:
     CudaConv(CudaContext& context, const ConvShape& shape, bool relu, bool backward_data, const ConvTuning& tuning)
@@ -101,7 +101,8 @@ class CudaConv final : public Conv {
         plan.weights.tile = tuning_.tile.value_or(plan.weights.tile);
         plan.weights.in_order = tuning_.weights_in_order.value_or(plan.weights.in_order);
         const int64_t parts = plan.weights.in_order ? 0 : plan.weights.blocks_at_once * shape_.weights();
-        scratch_.reserve(std::max(parts, channel_partials(positions(rows), shape_.out_channels)));
+        plan.scratch = std::max(parts, channel_partials(positions(rows), shape_.out_channels));
+        scratch_.reserve(plan.scratch + (shape_.bias ? 0 : shape_.out_channels));
         plans_.emplace(rows, plan);
     }
 
@@ -120,7 +121,7 @@ class CudaConv final : public Conv {
         backward_->run(plan_of(rows).backward, {rows, dy, nullptr, false, dx}, cuda_stream(stream));
     }
 
-    int64_t leaf_elements() const override { return shape_.weights() + shape_.out_channels; }
+    int64_t leaf_elements() const override { return shape_.weights() + (shape_.bias ? shape_.out_channels : 0); }
 
     void backward_weights(Stream& stream, int rows, const float* x, const float* dy, float* leaf) override {
         const cudaStream_t on = cuda_stream(stream);
@@ -129,8 +130,9 @@ class CudaConv final : public Conv {
             return;
         }
         const ConvWeightsPlan& plan = plan_of(rows).weights;
-        float* const bias_gradient = leaf + shape_.weights();
         float* const scratch = scratch_.of(stream);
+        // Without a bias, too: it says where dy is not finite.
+        float* const bias_gradient = shape_.bias ? leaf + shape_.weights() : scratch + plan_of(rows).scratch;
         channel_sums(positions(rows), shape_.out_channels, dy, scratch, bias_gradient, on);
         ConvWeights run{rows, plan.rows_per_block, 0, plan.blocks, x, dy, bias_gradient, plan.in_order, leaf};
         if (plan.in_order) return weights_of_blocks(plan, run, on);
@@ -151,6 +153,7 @@ class CudaConv final : public Conv {
     struct Plan {
         ConvTile forward, backward;
         ConvWeightsPlan weights;
+        int64_t scratch = 0;  // floats for parts of sums; behind them the bias gradient that no leaf has
     };
 
     int64_t positions(int rows) const { return int64_t{rows} * shape_.out_h() * shape_.out_w(); }

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "backend/out_of_memory.hpp"
+#include "core/bytes_text.hpp"
 #include "core/error.hpp"
 #include "cuda/access.h"
 #include "cuda/backend/device_check.hpp"
@@ -49,8 +49,8 @@ class PinnedBuffer final : public Buffer {
     std::size_t bytes_;
 };
 
-double gibibytes(std::size_t bytes) {
-    return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0);
+std::string asked_for(std::size_t bytes) {
+    return bytes_text(static_cast<std::int64_t>(bytes)) + " asked for";
 }
 
 }  // namespace
@@ -76,12 +76,8 @@ std::unique_ptr<Buffer> CudaContext::allocate(std::size_t bytes) {
     const cudaError_t status = cudaMalloc(&data, bytes == 0 ? 1 : bytes);
     if (status == cudaErrorMemoryAllocation) {
         cudaGetLastError();
-        std::size_t free = 0, total = 0;
-        CUDA_CHECK(cudaMemGetInfo(&free, &total));
-        throw OutOfMemory(
-            fmt::format("GPU {} ({}) is out of memory: {:.2f} GiB asked for, {:.2f} of {:.2f} GiB free",
-                        options_.device, properties_.name, gibibytes(bytes), gibibytes(free), gibibytes(total)),
-            static_cast<std::int64_t>(total));
+        out_of_device_memory(
+            fmt::format("GPU {} ({}) is out of memory: {}", options_.device, properties_.name, asked_for(bytes)));
     }
     cuda_check(status, "cudaMalloc(&data, bytes)");
     auto buffer = std::make_unique<DeviceBuffer>(static_cast<std::byte*>(data), bytes, memory_changes_);
@@ -99,9 +95,8 @@ std::unique_ptr<Buffer> CudaContext::allocate_host(std::size_t bytes) {
     if (status == cudaErrorMemoryAllocation) {
         cudaGetLastError();
         fail(ErrorKind::kRuntime,
-             "the host is out of memory that can be pinned: {:.2f} GiB asked for; see ulimit -l and the memory of this "
-             "job's cgroup",
-             gibibytes(bytes));
+             "the host is out of memory that can be pinned: {}; see ulimit -l and the memory of this job's cgroup",
+             asked_for(bytes));
     }
     cuda_check(status, "cudaHostAlloc(&data, bytes, cudaHostAllocDefault)");
     auto buffer = std::make_unique<PinnedBuffer>(static_cast<std::byte*>(data), bytes);

@@ -59,7 +59,7 @@ class CudaDense final : public Dense {
             const DenseFold::Root& root = fold_.roots[i];
             gemm_weight_gradient(gradients_[i], in_, out_, {leaves() + root.first_chain, root.chains, root.kept}, x, dy,
                                  rows_, dw[i], scratch_.of(stream), cuda_stream(stream));
-            if (db.empty()) continue;
+            if (db.empty() || db[i] == nullptr) continue;
             launch_fold_rows(leaves() + root.first_shard, root.shards, rows_, out_, dy, db[i], cuda_stream(stream));
         }
     }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <utility>
 
 #include "core/error.hpp"
@@ -131,16 +130,21 @@ std::vector<std::string> vendor_algorithms(const CudaContext& context) {
     return context.vendor() ? context.vendor()->algorithms() : std::vector<std::string>{};
 }
 
-void vendor_failed(const char* call, const std::string& status, const std::source_location& where) {
-    const char* const slash = std::strrchr(where.file_name(), '/');
+void vendor_failed(const char* call, const std::string& status, bool out_of_memory, const std::source_location& where) {
     const cudaError_t behind = cudaGetLastError();
-    fail(ErrorKind::kRuntime, "{} at {}:{}: {}{}{}", call, slash ? slash + 1 : where.file_name(), where.line(), status,
-         behind == cudaSuccess ? "" : "; ", behind == cudaSuccess ? "" : cudaGetErrorString(behind));
+    const std::string message =
+        fmt::format("{} at {}: {}{}{}", call, place_text(where), status, behind == cudaSuccess ? "" : "; ",
+                    behind == cudaSuccess ? "" : cudaGetErrorString(behind));
+    if (out_of_memory || behind == cudaErrorMemoryAllocation) {
+        out_of_device_memory(message + ": the GPU is out of memory");
+    }
+    throw Error(ErrorKind::kRuntime, message);
 }
 
 void cublas_check(cublasStatus_t status, const char* call, const std::source_location& where) {
     if (status == CUBLAS_STATUS_SUCCESS) return;
-    vendor_failed(call, fmt::format("{} ({})", cublasGetStatusName(status), cublasGetStatusString(status)), where);
+    vendor_failed(call, fmt::format("{} ({})", cublasGetStatusName(status), cublasGetStatusString(status)),
+                  status == CUBLAS_STATUS_ALLOC_FAILED, where);
 }
 
 }  // namespace lockstep

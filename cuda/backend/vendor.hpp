@@ -104,9 +104,9 @@ inline int64_t vendor_padded(int64_t elements) {
 std::string dnn_version();
 
 /// Throws Error(kRuntime) with the call, what the library says, the CUDA error behind it if there is one, and the
-/// place.
-[[noreturn]] void vendor_failed(const char* call, const std::string& status,
-                                const std::source_location& where = std::source_location::current());
+/// place; OutOfMemory where the library found too little memory.
+[[noreturn]] void vendor_failed(const char* call, const std::string& status, bool out_of_memory,
+                                const std::source_location& where);
 void cublas_check(cublasStatus_t status, const char* call,
                   const std::source_location& where = std::source_location::current());
 #define CUBLAS_CHECK(call) ::lockstep::cublas_check((call), #call)

@@ -13,6 +13,7 @@
 #include "cuda/access.h"
 #include "cuda/backend/vendor_dnn.hpp"
 #include "cuda/kernels/bias.h"
+#include "cuda/kernels/channel_sums.h"
 
 namespace lockstep {
 namespace {
@@ -84,7 +85,9 @@ class VendorConv final : public Conv {
         }
     }
 
-    int64_t leaf_elements() const override { return bias_offset_ + vendor_padded(shape_.out_channels); }
+    int64_t leaf_elements() const override {
+        return bias_offset_ + (shape_.bias ? vendor_padded(shape_.out_channels) : 0);
+    }
 
     void backward_weights(Stream& stream, int rows, const float* x, const float* dy, float* leaf) override {
         VendorStream& on = vendor_.on(stream);
@@ -93,6 +96,7 @@ class VendorConv final : public Conv {
         plan.backward_filters(DnnHandle::of(on), input(on, rows, x), output(on, rows, dy), product,
                               workspace(on, plan));
         if (product != leaf) widen(format_, shape_.weights(), product, leaf, on.get());
+        if (!shape_.bias) return;
         const int64_t sum_rows = int64_t{rows} * positions();
         channel_sums(sum_rows, shape_.out_channels, dy,
                      on.floats(VendorArea::kPartials, channel_partials(sum_rows, shape_.out_channels)),
@@ -117,7 +121,7 @@ class VendorConv final : public Conv {
         on.area(VendorArea::kFirst, bytes(x));
         on.area(VendorArea::kSecond, bytes(y));
         on.area(VendorArea::kResult, bytes(std::max({x, y, shape_.weights()})));
-        on.floats(VendorArea::kPartials, channel_partials(rows * positions(), shape_.out_channels));
+        if (shape_.bias) on.floats(VendorArea::kPartials, channel_partials(rows * positions(), shape_.out_channels));
         workspace(on, plan);
     }
 

@@ -7,6 +7,7 @@
 #include "cuda/access.h"
 #include "cuda/backend/vendor.hpp"
 #include "cuda/kernels/bias.h"
+#include "cuda/kernels/channel_sums.h"
 #include "cuda/kernels/elementwise.h"
 
 namespace lockstep {
@@ -68,24 +69,25 @@ class VendorDense final : public Dense {
         VendorStream& on = vendor_.on(stream);
         float* const stack = on.floats(VendorArea::kLeaves, fold_.stack * leaf_elements_);
         float* top = stack;  // first free place
+        const bool biased = !db.empty() && db.front() != nullptr;
         for (const FoldProgram::Leaf& leaf : fold_.leaves) {
             const auto root = static_cast<std::size_t>(leaf.root);  // meant only where leaf.root >= 0
             const bool alone = leaf.adds == 0 && leaf.root >= 0;
             float* const weights = alone && is_vendor_aligned(dw[root]) ? dw[root] : top;
-            compute_leaf(on, leaf, x, dy, weights, db.empty() ? nullptr : top + bias_offset_);
+            compute_leaf(on, leaf, x, dy, weights, biased ? top + bias_offset_ : nullptr);
             top += leaf_elements_;
             for (int add = 0; add < leaf.adds; ++add) {
                 top -= leaf_elements_;
                 float* const left = top - leaf_elements_;
                 const bool last = leaf.root >= 0 && add + 1 == leaf.adds;
                 add_leaves(on, left, top, last ? dw[root] : left,
-                           db.empty() ? nullptr : (last ? db[root] : left + bias_offset_));
+                           biased ? (last ? db[root] : left + bias_offset_) : nullptr);
             }
             if (leaf.root < 0) continue;
             top -= leaf_elements_;
             if (!alone) continue;
             if (weights != dw[root]) widen(NumberFormat::kFp32, int64_t{in_} * out_, weights, dw[root], on.get());
-            if (!db.empty()) widen(NumberFormat::kFp32, out_, top + bias_offset_, db[root], on.get());
+            if (biased) widen(NumberFormat::kFp32, out_, top + bias_offset_, db[root], on.get());
         }
     }
 
@@ -122,6 +124,7 @@ class VendorDense final : public Dense {
         CUBLAS_CHECK(cublasGemmEx(on.blas(), g.first, g.second, g.m, g.n, g.k, &one, first, type, g.leading_first,
                                   second, type, g.leading_second, &zero, result, CUDA_R_32F, g.m, CUBLAS_COMPUTE_32F,
                                   CUBLAS_GEMM_DEFAULT));
+        after_launch(on.get(), "cublasGemmEx");
     }
 
     void compute_leaf(VendorStream& on, const FoldProgram::Leaf& leaf, const float* x, const float* dy, float* weights,

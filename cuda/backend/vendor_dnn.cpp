@@ -65,10 +65,12 @@ std::vector<Result> listed(Get get) {
 }  // namespace
 
 void cudnn_check(cudnnStatus_t status, const char* call, const std::source_location& where) {
-    if (status != CUDNN_STATUS_SUCCESS) vendor_failed(call, cudnnGetErrorString(status), where);
+    if (status == CUDNN_STATUS_SUCCESS) return;
+    vendor_failed(call, cudnnGetErrorString(status), status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
+                  where);
 }
 
-DnnHandle::DnnHandle(cudaStream_t stream) {
+DnnHandle::DnnHandle(cudaStream_t stream) : stream_(stream) {
     CUDNN_CHECK(cudnnCreate(&handle_));
     CUDNN_CHECK(cudnnSetStream(handle_, stream));
 }
@@ -186,6 +188,7 @@ void DnnConvolution::forward(DnnHandle& handle, const void* x, const void* filte
     const float one = 1, zero = 0;
     CUDNN_CHECK(cudnnConvolutionForward(handle.get(), &one, x_, x, filters_, filters, forward_.how, forward_.algorithm,
                                         workspace.memory, workspace.bytes, &zero, y_, y));
+    after_launch(handle.stream(), "cudnnConvolutionForward");
 }
 
 void DnnConvolution::backward_data(DnnHandle& handle, const void* dy, const void* filters, void* dx,
@@ -193,6 +196,7 @@ void DnnConvolution::backward_data(DnnHandle& handle, const void* dy, const void
     const float one = 1, zero = 0;
     CUDNN_CHECK(cudnnConvolutionBackwardData(handle.get(), &one, filters_, filters, y_, dy, data_.how, data_.algorithm,
                                              workspace.memory, workspace.bytes, &zero, x_, dx));
+    after_launch(handle.stream(), "cudnnConvolutionBackwardData");
 }
 
 void DnnConvolution::backward_filters(DnnHandle& handle, const void* x, const void* dy, void* dw,
@@ -200,6 +204,7 @@ void DnnConvolution::backward_filters(DnnHandle& handle, const void* x, const vo
     const float one = 1, zero = 0;
     CUDNN_CHECK(cudnnConvolutionBackwardFilter(handle.get(), &one, x_, x, y_, dy, weights_.how, weights_.algorithm,
                                                workspace.memory, workspace.bytes, &zero, filters_, dw));
+    after_launch(handle.stream(), "cudnnConvolutionBackwardFilter");
 }
 
 std::size_t DnnConvolution::workspace() const {

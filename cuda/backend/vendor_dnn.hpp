@@ -30,10 +30,12 @@ class DnnHandle {
     DnnHandle(const DnnHandle&) = delete;
     DnnHandle& operator=(const DnnHandle&) = delete;
     cudnnHandle_t get() const { return handle_; }
+    cudaStream_t stream() const { return stream_; }
     /// That of a stream, made at the first call.
     static DnnHandle& of(VendorStream& stream);
 
   private:
+    cudaStream_t stream_;
     cudnnHandle_t handle_ = nullptr;
 };
 

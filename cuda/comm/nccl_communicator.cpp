@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/out_of_memory.hpp"
 #include "comm/patience.hpp"
 #include "core/error.hpp"
 #include "cuda/backend/cuda_context.hpp"
@@ -116,6 +117,9 @@ class NcclCommunicator final : public DeviceCommunicator {
         try {
             act();
         } catch (const PeerFailed&) {
+            nccl_.give_up();
+            throw;
+        } catch (const OutOfMemory&) {
             nccl_.give_up();
             throw;
         } catch (const Error& e) {

@@ -9,6 +9,7 @@
 #include "comm/patience.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "cuda/access.h"
 
 namespace lockstep {
 namespace {
@@ -44,11 +45,16 @@ std::string nccl_version() {
 
 void nccl_check(ncclResult_t result, const char* call, ncclComm_t comm, std::source_location where) {
     if (!nccl_failed(result)) return;
-    const char* slash = std::strrchr(where.file_name(), '/');
-    const char* last = ncclGetLastError(comm);
-    fail(ErrorKind::kRuntime, "{} at {}:{}: {}{}{} (NCCL {}; NCCL_DEBUG=INFO tells more)", call,
-         slash ? slash + 1 : where.file_name(), where.line(), ncclGetErrorString(result),
-         last != nullptr && *last != 0 ? ": " : "", last != nullptr ? last : "", text_of(NCCL_VERSION_CODE));
+    const char* const last = ncclGetLastError(comm);
+    const std::string reason = last != nullptr ? last : "";
+    const std::string message =
+        fmt::format("{} at {}: {}{}{} (NCCL {}; NCCL_DEBUG=INFO tells more)", call, place_text(where),
+                    ncclGetErrorString(result), reason.empty() ? "" : ": ", reason, text_of(NCCL_VERSION_CODE));
+    // NCCL has no code of its own for it, only CUDA's words.
+    if (result == ncclUnhandledCudaError && reason.find("out of memory") != std::string::npos) {
+        out_of_device_memory(message);
+    }
+    throw Error(ErrorKind::kRuntime, message);
 }
 
 NcclHandle::NcclHandle(Communicator& host) : host_(host), unwinding_(std::uncaught_exceptions()) {

@@ -7,6 +7,7 @@
 
 #include "cuda/device.h"
 #include "cuda/kernels/cast_convert.h"
+#include "cuda/kernels/counts.h"
 
 namespace lockstep {
 namespace {
@@ -113,10 +114,6 @@ void with_format(NumberFormat format, Body body) {
         case NumberFormat::kFp16:
             return body(static_cast<__half*>(nullptr));
     }
-}
-
-std::size_t count(int64_t n) {
-    return static_cast<std::size_t>(n);
 }
 
 bool is_multiple(const void* pointer, std::uintptr_t bytes) {

@@ -46,32 +46,32 @@ __global__ void __launch_bounds__(kThreads)
     const int read_channel = channel / pass.columns * pass.depth;
     Pixel pixels[kPixels];
     Lane<kChannels> total[kPixels], chain[kPixels];
-    LS_CONV_UNROLL for (int p = 0; p < kPixels; ++p) {
+    LS_UNROLL for (int p = 0; p < kPixels; ++p) {
         pixels[p] = pixel_of(pass, cls, samples, 0, first + p);
-        LS_CONV_UNROLL for (int c = 0; c < kChannels; ++c) total[p].v[c] = 0.0F;
+        LS_UNROLL for (int c = 0; c < kChannels; ++c) total[p].v[c] = 0.0F;
     }
     for (int block = cls.blocks_begin; block < cls.blocks_end; ++block) {
         const int2 range = blocks[block];
-        LS_CONV_UNROLL for (int p = 0; p < kPixels; ++p) {
-            LS_CONV_UNROLL for (int c = 0; c < kChannels; ++c) chain[p].v[c] = 0.0F;
+        LS_UNROLL for (int p = 0; p < kPixels; ++p) {
+            LS_UNROLL for (int c = 0; c < kChannels; ++c) chain[p].v[c] = 0.0F;
         }
         for (int term = range.x; term < range.y; ++term) {
             const int4 tap = __ldg(taps + term);
             const auto weight = Lane<kChannels>::load(packed + (term * pass.panel + channel));
-            LS_CONV_UNROLL for (int p = 0; p < kPixels; ++p) {
+            LS_UNROLL for (int p = 0; p < kPixels; ++p) {
                 if (!inside(pixels[p].h, pixels[p].w, tap, pass)) continue;
                 const auto x = Lane<kChannels>::load(read + (pixels[p].read + tap.z + read_channel));
-                LS_CONV_UNROLL for (int c = 0; c < kChannels; ++c) chain[p].v[c] =
+                LS_UNROLL for (int c = 0; c < kChannels; ++c) chain[p].v[c] =
                     __fmaf_rn(x.v[c], weight.v[c], chain[p].v[c]);
             }
         }
-        LS_CONV_UNROLL for (int p = 0; p < kPixels; ++p) {
-            LS_CONV_UNROLL for (int c = 0; c < kChannels; ++c) total[p].v[c] = total[p].v[c] + chain[p].v[c];
+        LS_UNROLL for (int p = 0; p < kPixels; ++p) {
+            LS_UNROLL for (int c = 0; c < kChannels; ++c) total[p].v[c] = total[p].v[c] + chain[p].v[c];
         }
     }
-    LS_CONV_UNROLL for (int p = 0; p < kPixels; ++p) {
+    LS_UNROLL for (int p = 0; p < kPixels; ++p) {
         if (pixels[p].written < 0) continue;
-        LS_CONV_UNROLL for (int c = 0; c < kChannels; ++c) total[p].v[c] =
+        LS_UNROLL for (int c = 0; c < kChannels; ++c) total[p].v[c] =
             finish_sum(total[p].v[c], bias, channel + c, relu);
         total[p].store(written + (pixels[p].written + channel));
     }
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kThreads)
     const ConvClass cls = classes[0];
     int4 own[kWeights];
     float total[kWeights];
-    LS_CONV_UNROLL for (int i = 0; i < kWeights; ++i) {
+    LS_UNROLL for (int i = 0; i < kWeights; ++i) {
         own[i] = first + i < pass.terms ? taps[first + i] : make_int4(kNowhere, kNowhere, 0, 0);
         own[i].z += channel / pass.columns * pass.depth;
         total[i] = 0.0F;
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kThreads)
                 const int w = cls.base_w + j * pass.read_step_w;
                 const float y = __ldg(dy + ((written_row + j) * pass.written_c + channel));
                 const int64_t pixel = (image_row + w) * pass.read_c;
-                LS_CONV_UNROLL for (int k = 0; k < kWeights; ++k) {
+                LS_UNROLL for (int k = 0; k < kWeights; ++k) {
                     if (inside(h, w, own[k], pass)) chain[k] = __fmaf_rn(__ldg(x + (pixel + own[k].z)), y, chain[k]);
                 }
             }
@@ -121,10 +121,10 @@ __global__ void __launch_bounds__(kThreads)
                 ++n;
             }
         }
-        LS_CONV_UNROLL for (int k = 0; k < kWeights; ++k) total[k] = total[k] + chain[k];
+        LS_UNROLL for (int k = 0; k < kWeights; ++k) total[k] = total[k] + chain[k];
     }
     float* const to = gradient + ((int64_t{in_order ? 0 : slot} * pass.terms + first) * pass.written_c + channel);
-    LS_CONV_UNROLL for (int k = 0; k < kWeights; ++k) {
+    LS_UNROLL for (int k = 0; k < kWeights; ++k) {
         if (first + k < pass.terms) to[int64_t{k} * pass.written_c] = total[k];
     }
 }

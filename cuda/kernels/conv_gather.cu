@@ -16,7 +16,7 @@ class PixelLoader {
     __device__ __forceinline__ PixelLoader(const ConvPass& pass, const ConvClass& cls, int samples, int group,
                                            int first, const float* read, const int4* taps)
         : read_(read), taps_(taps) {
-        LS_CONV_UNROLL for (int i = 0; i < kPixels; ++i) {
+        LS_UNROLL for (int i = 0; i < kPixels; ++i) {
             const Pixel pixel = pixel_of(pass, cls, samples, group, first + place_of(i));
             h_[i] = pixel.h;
             w_[i] = pixel.w;
@@ -25,7 +25,7 @@ class PixelLoader {
     }
 
     __device__ __forceinline__ void load(const ConvPass& pass, int begin, int end) {
-        LS_CONV_UNROLL for (int i = 0; i < kLoads; ++i) {
+        LS_UNROLL for (int i = 0; i < kLoads; ++i) {
             const int term = begin + term_of(i), p = kQuads ? i : 0;
             clear(values_[i]);
             if (term >= end) continue;
@@ -35,8 +35,7 @@ class PixelLoader {
     }
 
     __device__ __forceinline__ void store(float* slice) const {
-        LS_CONV_UNROLL for (int i = 0; i < kLoads; ++i)
-            put(values_[i], slice + term_of(i) * T::kRowStride + place_of(i));
+        LS_UNROLL for (int i = 0; i < kLoads; ++i) put(values_[i], slice + term_of(i) * T::kRowStride + place_of(i));
     }
 
   private:
@@ -84,7 +83,7 @@ class PanelLoader {
         : packed_(packed), first_(first), left_(left) {}
 
     __device__ __forceinline__ void load(const ConvPass& pass, int begin, int end) {
-        LS_CONV_UNROLL for (int i = 0; i < kLoads; ++i) {
+        LS_UNROLL for (int i = 0; i < kLoads; ++i) {
             const int term = begin + term_of(i);
             values_[i] = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
             if (used(i) && term < end && place_of(i) < left_) {
@@ -95,7 +94,7 @@ class PanelLoader {
     }
 
     __device__ __forceinline__ void store(float* slice) const {
-        LS_CONV_UNROLL for (int i = 0; i < kLoads; ++i) {
+        LS_UNROLL for (int i = 0; i < kLoads; ++i) {
             if (used(i)) *reinterpret_cast<float4*>(slice + term_of(i) * T::kColumnStride + place_of(i)) = values_[i];
         }
     }
@@ -119,15 +118,15 @@ __device__ __forceinline__ void gather_exactly(const ConvPass& pass, const ConvC
                                                int first_row, int first_column, const int2* blocks, const int4* taps,
                                                const float* read, const float* packed, const float* bias, bool relu,
                                                float* written) {
-    LS_CONV_LOOP for (int i = static_cast<int>(threadIdx.x); i < T::kRows * T::kColumns; i += T::kThreads) {
+    LS_LOOP for (int i = static_cast<int>(threadIdx.x); i < T::kRows * T::kColumns; i += T::kThreads) {
         const int column = first_column + i % T::kColumns;
         const Pixel pixel = pixel_of(pass, cls, samples, group, first_row + i / T::kColumns);
         if (pixel.written < 0 || column >= pass.columns) continue;
         const float* const panel = packed + (group * pass.terms * pass.panel + column);
         float total = 0.0F;
-        LS_CONV_LOOP for (int block = cls.blocks_begin; block < cls.blocks_end; ++block) {
+        LS_LOOP for (int block = cls.blocks_begin; block < cls.blocks_end; ++block) {
             float chain = 0.0F;
-            LS_CONV_LOOP for (int term = blocks[block].x; term < blocks[block].y; ++term) {
+            LS_LOOP for (int term = blocks[block].x; term < blocks[block].y; ++term) {
                 const int4 tap = taps[term];
                 if (inside(pixel.h, pixel.w, tap, pass))
                     chain = __fmaf_rn(read[pixel.read + tap.z], panel[term * pass.panel], chain);
@@ -201,9 +200,9 @@ __global__ void __launch_bounds__(T::kThreads, kQuads ? T::kBlocks : T::kBlocks 
             pixels.load(pass, term, range.y);
             weights.load(pass, term, range.y);
         }
-        multiply(slices, buffer, place, chain);
+        multiply_slice<T>(slices, buffer, place, chain);
         if (ends) {
-            LS_CONV_UNROLL for (int r = 0; r < T::kOwnRows; ++r) {
+            LS_UNROLL for (int r = 0; r < T::kOwnRows; ++r) {
                 const int64_t at = written_at[place.row_of(r)];
                 if (at < 0) continue;
                 const auto finish = [&](float sum, int column) {

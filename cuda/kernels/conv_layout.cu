@@ -100,7 +100,7 @@ void conv_store_gradient(int in_of_group, int out_channels, int taps, const floa
     using namespace conv;
     const int64_t weights = int64_t{in_of_group} * out_channels * taps;
     launch(k_store_gradient, grid_of(out_channels, in_of_group), dim3(kLanes, kOthers), 0, stream, in_of_group,
-           out_channels, taps, in(leaf, count(weights + out_channels)), out(dw, count(weights)),
+           out_channels, taps, in(leaf, count(weights + (db ? out_channels : 0))), out(dw, count(weights)),
            out(db, db ? count(out_channels) : 0));
 }
 

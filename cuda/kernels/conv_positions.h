@@ -92,7 +92,7 @@ class TapLoader {
     }
 
     __device__ __forceinline__ void load(const ConvPass& pass, const Positions<T>& positions, int slot) {
-        LS_CONV_UNROLL for (int i = 0; i < kLoads; ++i) {
+        LS_UNROLL for (int i = 0; i < kLoads; ++i) {
             clear(values_[i]);
             if (!used(i)) continue;
             const int p = slot * T::kDepth + term_of(i);
@@ -102,7 +102,7 @@ class TapLoader {
     }
 
     __device__ __forceinline__ void store(float* slice) const {
-        LS_CONV_UNROLL for (int i = 0; i < kLoads; ++i) {
+        LS_UNROLL for (int i = 0; i < kLoads; ++i) {
             if (used(i)) put(values_[i], slice + term_of(i) * T::kRowStride + place());
         }
     }
@@ -141,7 +141,7 @@ class GradientLoader {
 
     __device__ __forceinline__ void load(const ConvPass& pass, const Task& task, const Positions<T>& positions,
                                          int slot) {
-        LS_CONV_UNROLL for (int i = 0; i < kLoads; ++i) {
+        LS_UNROLL for (int i = 0; i < kLoads; ++i) {
             float4& quad = values_[i];
             quad = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
             const int column = task.first_column + place_of(i), left = pass.columns - column;
@@ -161,7 +161,7 @@ class GradientLoader {
     }
 
     __device__ __forceinline__ void store(float* slice) const {
-        LS_CONV_UNROLL for (int i = 0; i < kLoads; ++i) {
+        LS_UNROLL for (int i = 0; i < kLoads; ++i) {
             if (used(i)) *reinterpret_cast<float4*>(slice + term_of(i) * T::kColumnStride + place_of(i)) = values_[i];
         }
     }

@@ -12,19 +12,19 @@ template <class T>
 __device__ __forceinline__ void weights_exactly(const ConvPass& pass, const ConvClass& cls, int samples,
                                                 int rows_per_block, const Task& task, const int4* taps, const float* x,
                                                 const float* dy, float* gradient) {
-    LS_CONV_LOOP for (int i = static_cast<int>(threadIdx.x); i < T::kRows * T::kColumns; i += T::kThreads) {
+    LS_LOOP for (int i = static_cast<int>(threadIdx.x); i < T::kRows * T::kColumns; i += T::kThreads) {
         const int term = i / T::kColumns, column = task.first_column + i % T::kColumns;
         if (task.first_term + term >= pass.terms || column >= pass.columns) continue;
         const int4 tap = taps[task.first_term + term];
         const int read_channel = task.group * pass.depth, channel = task.group * pass.columns + column;
         float total = 0.0F;
-        LS_CONV_LOOP for (int block = task.block; block < task.end; ++block) {
+        LS_LOOP for (int block = task.block; block < task.end; ++block) {
             const int first = block * rows_per_block;
             float chain = 0.0F;
-            LS_CONV_LOOP for (int row = first; row < first + rows_of(pass, samples, rows_per_block, block); ++row) {
+            LS_LOOP for (int row = first; row < first + rows_of(pass, samples, rows_per_block, block); ++row) {
                 const int64_t n = row / pass.written_h;
                 const int h = cls.base_h + row % pass.written_h * pass.read_step_h;
-                LS_CONV_LOOP for (int j = 0; j < pass.written_w; ++j) {
+                LS_LOOP for (int j = 0; j < pass.written_w; ++j) {
                     const int w = cls.base_w + j * pass.read_step_w;
                     if (!inside(h, w, tap, pass)) continue;
                     const int64_t pixel = ((n * pass.read_h + h) * pass.read_w + w) * pass.read_c;
@@ -105,9 +105,9 @@ __global__ void __launch_bounds__(T::kThreads, kQuads ? T::kBlocks : T::kBlocks 
             of_dy.load(pass, *task, positions, buffer ^ 1);
         }
         if (thread < T::kDepth) positions.advance(pass, classes, samples, rows_per_block, task->end, buffer);
-        multiply(slices, buffer, place, chain);
+        multiply_slice<T>(slices, buffer, place, chain);
         if (ends) {
-            LS_CONV_UNROLL for (int r = 0; r < T::kOwnRows; ++r) {
+            LS_UNROLL for (int r = 0; r < T::kOwnRows; ++r) {
                 const int term = place.row_of(r);
                 if (task->first_term + term >= pass.terms) continue;
                 add_to_row<T>(chain[r], place, gradient + (task->gradient + int64_t{term} * pass.written_c),

@@ -40,6 +40,17 @@ __device__ inline Pack<kWidth> load(const float* address) {
     }
 }
 
+/// kWidth neighbouring floats of memory that the kernel does not write.
+template <int kWidth>
+__device__ __forceinline__ Pack<kWidth> load_constant(const float* address) {
+    if constexpr (kWidth == 4) {
+        const float4 four = __ldg(reinterpret_cast<const float4*>(address));
+        return {{four.x, four.y, four.z, four.w}};
+    } else {
+        return {{__ldg(address)}};
+    }
+}
+
 template <int kWidth>
 __device__ inline void store(float* address, const Pack<kWidth>& pack) {
     if constexpr (kWidth == 4) {

@@ -18,11 +18,6 @@ struct SumShape {
     bool relu;
 };
 
-__device__ __forceinline__ float finish(float total, const float* bias, int column, bool relu) {
-    if (bias != nullptr) total = total + __ldg(bias + column);
-    return relu && total <= 0.0F ? 0.0F : total;  // NaN stays
-}
-
 // total = total + chain, where the total of earlier chains stands in `y`; after the last one, bias and relu.
 template <class T>
 __device__ __forceinline__ void close_chain(const SumShape& s, const TilePlace<T>& tile, const Place<T>& place,
@@ -31,7 +26,7 @@ __device__ __forceinline__ void close_chain(const SumShape& s, const TilePlace<T
         const int row = tile.row + place.row_of(r);
         if (row >= s.rows) continue;
         LS_UNROLL for (int g = 0; g < T::kColumnGroups; ++g) {
-            const int column = tile.column + place.column_of(g), left = s.columns - column;
+            const int column = tile.column + place.column_of(4 * g), left = s.columns - column;
             float* const to = y + static_cast<int64_t>(row) * s.columns + column;
             float total[4] = {0.0F, 0.0F, 0.0F, 0.0F};
             const bool quad = s.quads_out && left >= 4;
@@ -46,7 +41,7 @@ __device__ __forceinline__ void close_chain(const SumShape& s, const TilePlace<T
             }
             LS_UNROLL for (int c = 0; c < 4; ++c) {
                 total[c] = total[c] + sum[r][4 * g + c];
-                if (last && c < left) total[c] = finish(total[c], bias, column + c, s.relu);
+                if (last && c < left) total[c] = finish_sum(total[c], bias, column + c, s.relu);
             }
             if (quad) {
                 *reinterpret_cast<float4*>(to) = make_float4(total[0], total[1], total[2], total[3]);
@@ -113,7 +108,7 @@ __global__ void __launch_bounds__(256)
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {
         float total = 0.0F;
         for (int chain = 0; chain < chains; ++chain) total = total + __ldg(partial + chain * n + i);
-        y[i] = finish(total, bias, static_cast<int>(i % columns), relu);
+        y[i] = finish_sum(total, bias, static_cast<int>(i % columns), relu);
     }
 }
 

@@ -4,41 +4,22 @@
 
 #include <cstdint>
 
-#include "cuda/device.h"
 #include "cuda/kernels/gemm.h"
-
-#ifdef LOCKSTEP_CUDA_EMULATION
-#define LS_UNROLL
-#else
-#define LS_UNROLL _Pragma("unroll")
-#endif
+#include "cuda/kernels/tile.h"
 
 namespace lockstep::gemm {
 
-/// A block of threads covers kRows x kColumns outputs, a thread kOwnRows x kOwnColumns of them in groups of 4 x 4, a
-/// warp 4 x 8 threads; a slice is kDepth terms of the sum. The compiler is asked for registers that let kBlocks share a
-/// multiprocessor, or kStackBlocks where each keeps values of a stack.
-template <GemmTile kTile, int kOwnRowsGiven, int kOwnColumnsGiven, int kDepthGiven, int kBlocksGiven,
-          int kStackBlocksGiven>
-struct Tile {
-    static constexpr GemmTileShape kShape = shape_of(kTile);
-    static constexpr int kRows = kShape.rows, kColumns = kShape.columns;
-    static constexpr int kOwnRows = kOwnRowsGiven, kOwnColumns = kOwnColumnsGiven;
-    static constexpr int kDepth = kDepthGiven, kBlocks = kBlocksGiven, kStackBlocks = kStackBlocksGiven;
-    static constexpr int kWarpRows = 4 * kOwnRows, kWarpColumns = 8 * kOwnColumns;
-    static constexpr int kThreads = 32 * (kRows / kWarpRows) * (kColumns / kWarpColumns);
-    static constexpr int kRegisters = kShape.registers;
-    static constexpr int kRowGroups = kOwnRows / 4, kColumnGroups = kOwnColumns / 4;
-    // Rows of a slice in shared memory are 4 floats longer than the tile: a quad along the sum is stored down a column,
-    // two quads of 16 rows by each warp, and 4 rows are then 16 banks apart.
-    static constexpr int kPad = 4;
-    static constexpr int kRowStride = kRows + kPad, kColumnStride = kColumns + kPad;
-    static constexpr int kRowSlice = kDepth * kRowStride, kColumnSlice = kDepth * kColumnStride;
+using namespace tile;
 
-    static_assert(kThreads == kShape.threads && kOwnRows * kOwnColumns == kShape.outputs);
-    static_assert(2 * (kRowSlice + kColumnSlice) * static_cast<int>(sizeof(float)) == kShape.slice_bytes);
-    static_assert(kRows % kWarpRows == 0 && kColumns % kWarpColumns == 0 && kDepth % 8 == 0 &&
-                  kGemmChain % kDepth == 0);
+/// A warp is 4 x 8 threads. kStackBlocks: as kBlocks, where each block keeps values of a stack.
+template <GemmTile kTileGiven, int kOwnRows, int kOwnColumns, int kDepth, int kBlocks, int kStackBlocksGiven>
+struct Tile
+    : TileShape<shape_of(kTileGiven).rows, shape_of(kTileGiven).columns, kOwnRows, kOwnColumns, 4, kDepth, kBlocks> {
+    static constexpr GemmTile kTile = kTileGiven;
+    static constexpr GemmTileShape kShape = shape_of(kTile);
+    static constexpr int kStackBlocks = kStackBlocksGiven, kRegisters = kShape.registers;
+    static_assert(Tile::kThreads == kShape.threads && kOwnRows * kOwnColumns == kShape.outputs);
+    static_assert(16 * Tile::kSliceQuads == kShape.slice_bytes && kGemmChain % kDepth == 0);
 };
 
 using Tile128x128 = Tile<GemmTile::k128x128, 8, 8, 8, 2, 1>;
@@ -46,15 +27,11 @@ using Tile64x64 = Tile<GemmTile::k64x64, 8, 4, 16, 4, 3>;
 using Tile32x32 = Tile<GemmTile::k32x32, 4, 4, 16, 8, 6>;
 using Tile16x128 = Tile<GemmTile::k16x128, 4, 4, 16, 4, 3>;
 
-/// The slices of both operands, twice: one is multiplied while the other is filled.
-template <class T>
-struct Slices {
-    float* memory;
-    __device__ __forceinline__ float* rows(int buffer) const { return memory + buffer * T::kRowSlice; }
-    __device__ __forceinline__ float* columns(int buffer) const {
-        return memory + 2 * T::kRowSlice + buffer * T::kColumnSlice;
-    }
-};
+/// Calls body.template operator()<T>() for the tile's type.
+template <class Body>
+void with_tile(GemmTile tile, Body body) {
+    with_one_of<Tile128x128, Tile64x64, Tile32x32, Tile16x128>(tile, body);
+}
 
 __device__ __forceinline__ float4 load_quad(const float* from, int left, bool vector) {
     if (vector && left >= 4) return __ldg(reinterpret_cast<const float4*>(from));
@@ -143,64 +120,15 @@ class SliceLoader {
     float4 quads_[kLoads];
 };
 
-/// A thread's outputs: groups of 4 x 4, a warp's groups side by side.
-template <class T>
-struct Place {
-    int row, column;  // of the first output in the tile
-    __device__ __forceinline__ Place() {
-        constexpr int kWarpsAcross = T::kColumns / T::kWarpColumns;
-        const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-        row = warp / kWarpsAcross * T::kWarpRows + lane / 8 * 4;
-        column = warp % kWarpsAcross * T::kWarpColumns + lane % 8 * 4;
-    }
-    __device__ __forceinline__ int row_of(int r) const { return row + r / 4 * 16 + r % 4; }
-    __device__ __forceinline__ int column_of(int group) const { return column + group * 32; }
-};
-
-template <class T>
-using Outputs = float[T::kOwnRows][T::kOwnColumns];
-
-template <class T>
-__device__ __forceinline__ void clear(Outputs<T>& sum) {
-    LS_UNROLL for (int r = 0; r < T::kOwnRows; ++r) LS_UNROLL for (int c = 0; c < T::kOwnColumns; ++c) sum[r][c] = 0.0F;
-}
-
-/// One more term of every chain.
-template <class T>
-__device__ __forceinline__ void multiply(const float* rows, const float* columns, const Place<T>& place,
-                                         Outputs<T>& sum) {
-    float a[T::kOwnRows], b[T::kOwnColumns];
-    LS_UNROLL for (int g = 0; g < T::kRowGroups; ++g) {
-        const float4 quad = *reinterpret_cast<const float4*>(rows + place.row + g * 16);
-        a[4 * g] = quad.x;
-        a[4 * g + 1] = quad.y;
-        a[4 * g + 2] = quad.z;
-        a[4 * g + 3] = quad.w;
-    }
-    LS_UNROLL for (int g = 0; g < T::kColumnGroups; ++g) {
-        const float4 quad = *reinterpret_cast<const float4*>(columns + place.column + g * 32);
-        b[4 * g] = quad.x;
-        b[4 * g + 1] = quad.y;
-        b[4 * g + 2] = quad.z;
-        b[4 * g + 3] = quad.w;
-    }
-    LS_UNROLL for (int r = 0; r < T::kOwnRows; ++r) LS_UNROLL for (int c = 0; c < T::kOwnColumns; ++c) sum[r][c] =
-        __fmaf_rn(a[r], b[c], sum[r][c]);
-}
-
 /// Terms [begin, end) of the slice in `buffer`. A whole slice has a length that the compiler knows.
 template <class T>
 __device__ __forceinline__ void multiply_slice(const Slices<T>& slices, int buffer, int begin, int end,
                                                const Place<T>& place, Outputs<T>& sum) {
+    if (end - begin == T::kDepth) return multiply_slice<T>(slices, buffer, place, sum);
     const float* rows = slices.rows(buffer) + begin * T::kRowStride;
     const float* columns = slices.columns(buffer) + begin * T::kColumnStride;
-    if (end - begin == T::kDepth) {
-        LS_UNROLL for (int k = 0; k < T::kDepth; ++k)
-            multiply<T>(rows + k * T::kRowStride, columns + k * T::kColumnStride, place, sum);
-        return;
-    }
     for (int k = begin; k < end; ++k, rows += T::kRowStride, columns += T::kColumnStride)
-        multiply<T>(rows, columns, place, sum);
+        multiply_term<T>(rows, columns, place, sum);
 }
 
 /// Where a block's tile begins. Blocks go down 8 tiles before they go on to the next column of tiles, so that those at
@@ -224,26 +152,6 @@ template <class T>
 unsigned tiles_of(int rows, int columns) {
     const int64_t tiles = int64_t{(rows + T::kRows - 1) / T::kRows} * ((columns + T::kColumns - 1) / T::kColumns);
     return static_cast<unsigned>(tiles);
-}
-
-/// Calls body.template operator()<T>() for the tile's type.
-template <class Body>
-void with_tile(GemmTile tile, Body body) {
-    switch (tile) {
-        case GemmTile::k128x128:
-            return body.template operator()<Tile128x128>();
-        case GemmTile::k64x64:
-            return body.template operator()<Tile64x64>();
-        case GemmTile::k32x32:
-            return body.template operator()<Tile32x32>();
-        case GemmTile::k16x128:
-            return body.template operator()<Tile16x128>();
-    }
-}
-
-/// Whether a matrix of that row length may be read and written in quads.
-inline bool in_quads(const void* matrix, int row) {
-    return row % 4 == 0 && reinterpret_cast<std::uintptr_t>(matrix) % 16 == 0;
 }
 
 }  // namespace lockstep::gemm

@@ -86,7 +86,7 @@ __device__ __forceinline__ void store_gradient(const GradientShape& s, const Til
         const int row = tile.row + place.row_of(r);
         if (row >= s.out) continue;
         LS_UNROLL for (int g = 0; g < T::kColumnGroups; ++g) {
-            const int column = tile.column + place.column_of(g), left = s.in - column;
+            const int column = tile.column + place.column_of(4 * g), left = s.in - column;
             float* const to = dw + static_cast<int64_t>(row) * s.in + column;
             if (s.quads_out && left >= 4) {
                 *reinterpret_cast<float4*>(to) =

@@ -8,14 +8,15 @@
 
 namespace lockstep {
 
-/// +0 + from[0] + from[stride] + … + from[(rows - 1) * stride], of memory that the kernel does not write.
+/// +0 + from[0] + from[stride] + … + from[(rows - 1) * stride], of memory that the kernel does not write; kAhead rows
+/// are loaded at once.
+template <int kAhead = 16>
 __device__ inline float sum_rows(const float* from, int64_t rows, int64_t stride) {
-    constexpr int kAhead = 16;
     float sum = 0.0F;
     for (; rows >= kAhead; rows -= kAhead, from += kAhead * stride) {
         float ahead[kAhead];
-        for (int i = 0; i < kAhead; ++i) ahead[i] = __ldg(from + i * stride);
-        for (int i = 0; i < kAhead; ++i) sum = sum + ahead[i];
+        LS_UNROLL for (int i = 0; i < kAhead; ++i) ahead[i] = __ldg(from + i * stride);
+        LS_UNROLL for (int i = 0; i < kAhead; ++i) sum = sum + ahead[i];
     }
     for (; rows > 0; --rows, from += stride) sum = sum + __ldg(from);
     return sum;

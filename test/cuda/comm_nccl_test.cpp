@@ -2,10 +2,15 @@
 #include <catch2/catch.hpp>
 
 #include <chrono>
+#include <future>
+#include <optional>
 #include <thread>
 
+#include "backend/out_of_memory.hpp"
 #include "cuda/comm_fixture.hpp"
-#include "test/emulation/nccl.hpp"
+#include "test/emulation/emulated_device.hpp"
+#include "test/emulation/nccl_ranks.hpp"
+#include "train/device.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -23,6 +28,35 @@ void receive_from_1(Backend& backend, Communicator& exchange) {
     OnDevice<uint8_t> in(backend, pattern(100, 0));
     exchange.wait(exchange.receive(0, 1, 0, in.bytes()), 1);
     exchange.settle();
+}
+
+/// Rank 0 fails with a message on its stream that rank 1 never sends; what its device reports when all is unwound.
+/// `timeout_s`: after it the emulation ends the wait itself.
+std::string device_after_unwinding(bool exchange_ends_first, double timeout_s) {
+    const emulation::NcclTimeout limit(timeout_s);
+    reset_devices(2);
+    std::string told;
+    std::promise<void> unwound;
+    run_thread_world(2, [&](Communicator& host) {
+        host.set_timeout(120);
+        DeviceChoice device;
+        device.backend = backend_on(host.rank());
+        device.exchange = make_nccl_communicator(host, device.backend->communication());
+        if (host.rank() == 1) return unwound.get_future().wait();
+        try {
+            OnDevice<uint8_t> in(*device.backend, pattern(100, 0));
+            std::optional<ExchangeEndsFirst> ends_first;
+            if (exchange_ends_first) ends_first.emplace(device);
+            device.exchange->receive(0, 1, 0, in.bytes()).test();
+            fail(ErrorKind::kData, "no more data");
+        } catch (const Error& e) {
+            CHECK(std::string(e.what()) == "no more data");
+        }
+        told = cudaGetErrorString(cudaDeviceSynchronize());
+        unwound.set_value();
+    });
+    reset_devices(2);
+    return told;
 }
 
 }  // namespace
@@ -82,6 +116,32 @@ TEST_CASE("a rank that fails ends the others' wait with its own error") {
         });
     CHECK(told == "no more data");
     CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(15));
+}
+
+TEST_CASE("where NCCL finds too little memory, the device is told to be out of it") {
+    const emulation::FreshDevice fresh;
+    emulation::settings().library_memory = 2 * emulation::settings().memory;
+    reset_devices(2);
+    std::string told;
+    try {
+        run_thread_world(2, [](Communicator& host) {
+            host.set_timeout(30);
+            const std::unique_ptr<Backend> backend = backend_on(host.rank());
+            make_nccl_communicator(host, backend->communication());
+        });
+    } catch (const OutOfMemory& e) {
+        told = e.what();
+    }
+    CHECK_THAT(told, Contains("ncclCommInitRankConfig") && Contains("'out of memory'") && Contains("GiB free"));
+}
+
+TEST_CASE("while an error unwinds, the exchange ends before the memory that a silent peer's message waits for") {
+    const std::string told = device_after_unwinding(true, 60);
+    CHECK(told == "no error");
+}
+
+TEST_CASE("twin: memory that goes before the exchange waits for the peer, on a GPU for ever") {
+    CHECK_THAT(device_after_unwinding(false, 0.5), Contains("rank 0 waits to receive from rank 1"));
 }
 
 TEST_CASE("two ranks on one GPU are refused by NCCL with both ranks and the GPU") {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "backend/kernel_fixture.hpp"
+#include "backend/out_of_memory.hpp"
 #include "core/error.hpp"
 #include "cuda/backend/cuda_context.hpp"
 #include "test/emulation/emulated_device.hpp"
@@ -15,6 +16,8 @@ using emulation::FreshDevice;
 using emulation::settings;
 
 namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 NamedBackend cuda(int streams) {
     CudaOptions options;
@@ -83,12 +86,23 @@ TEST_CASE("a backend says what it runs on and what its bits depend on") {
 
 TEST_CASE("where memory is short, the message says how much was asked for and how much is free") {
     const FreshDevice device;
-    settings().memory = std::size_t{1} << 30;
+    settings().memory = 64 * kMiB;
     const NamedBackend on = cuda(1);
-    const auto half = on->allocate(std::size_t{1} << 29);
-    CHECK_THROWS_WITH(on->allocate(std::size_t{3} << 28),
-                      Contains("out of memory: 0.75 GiB asked for, 0.50 of 1.00 GiB free"));
-    CHECK_NOTHROW(on->allocate(std::size_t{1} << 28));
+    const auto half = on->allocate(32 * kMiB);
+    CHECK_THROWS_WITH(on->allocate(48 * kMiB), Contains("out of memory: 48 MiB asked for, 32 MiB of 64 MiB free"));
+    const auto most = on->allocate(32 * kMiB - (64 << 10));
+    CHECK_THROWS_WITH(on->allocate(60 << 10), Contains("60 KiB asked for") && Contains("KiB of 64 MiB free"));
+}
+
+TEST_CASE("memory that was given back can be had again") {
+    const FreshDevice device;
+    settings().memory = 64 * kMiB;
+    const NamedBackend on = cuda(1);
+    {
+        const auto half = on->allocate(32 * kMiB);
+        CHECK_THROWS_AS(on->allocate(48 * kMiB), OutOfMemory);
+    }
+    CHECK_NOTHROW(on->allocate(48 * kMiB));
 }
 
 TEST_CASE("a fold program is sent when it is first met, and found again by its content") {

@@ -3,6 +3,7 @@
 
 #include "backend/cpu/reference_gemm.hpp"
 #include "core/error.hpp"
+#include "cuda/backend/vendor.hpp"
 #include "test/cuda/vendor_fixture.hpp"
 
 using namespace lockstep;
@@ -25,7 +26,10 @@ struct ConvCase {
     Numbers x() const { return random_numbers(rows * shape.in.elements(), 1); }
     Numbers dy() const { return random_numbers(rows * shape.out().elements(), 2); }
     Numbers w() const { return random_numbers(shape.weights(), 3, 0.1F); }
-    Numbers bias() const { return random_numbers(shape.out_channels, 4); }
+    Numbers bias() const {
+        return shape.bias ? random_numbers(shape.out_channels, 4)
+                          : Numbers(static_cast<std::size_t>(shape.out_channels));
+    }
 };
 
 ConvCase square(int rows, int size, int in, int out, int kernel, int stride, int pad, int groups = 1) {
@@ -76,10 +80,10 @@ Result compute(const ConvCase& c, const CudaOptions& options, int stream = -1, i
     const OnGpu dw(context, c.shape.weights()), db(context, c.shape.out_channels);
     Stream& on = stream < 0 ? context.main() : context.shard(stream);
     conv->prepare(on, w.data());
-    conv->forward(on, c.rows, x.data(), bias.data(), y.data());
+    conv->forward(on, c.rows, x.data(), c.shape.bias ? bias.data() : nullptr, y.data());
     conv->backward_data(on, c.rows, dy.data(), dx.data());
     conv->backward_weights(on, c.rows, x.data(), dy.data(), leaf.data());
-    conv->store_gradient(on, leaf.data(), dw.data(), db.data());
+    conv->store_gradient(on, leaf.data(), dw.data(), c.shape.bias ? db.data() : nullptr);
     return {y.fetch(), dx.fetch(), dw.fetch(), db.fetch()};
 }
 
@@ -111,6 +115,21 @@ TEST_CASE("convolutions of every precision are near the CPU's") {
             CHECK(distance(got.dw, expected.dw) < each.bound);
             CHECK(test::same_bytes(got.db, expected.db));  // own kernel, the CPU's order
         }
+    }
+}
+
+TEST_CASE("a convolution without a bias adds none, and its leaf holds weights only") {
+    for (ConvCase c : cases()) {
+        const Result with_bias = compute(c, vendor_options(CudaPrecision::kFp32));
+        c.shape.bias = false;
+        INFO(c.text());
+        const Result expected = reference(c), got = compute(c, vendor_options(CudaPrecision::kFp32));
+        CHECK(distance(got.y, expected.y) < 1e-5);
+        CHECK(test::same_bytes(got.dw, with_bias.dw));
+        CHECK(got.db == Numbers(got.db.size(), -3.0F));  // as it was made
+        CHECK_FALSE(test::same_bytes(got.y, with_bias.y));
+        CudaContext context(vendor_options(CudaPrecision::kFp32));
+        CHECK(make_vendor_conv(context, c.shape, true, true)->leaf_elements() == vendor_padded(c.shape.weights()));
     }
 }
 

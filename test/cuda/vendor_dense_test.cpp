@@ -16,12 +16,13 @@ namespace {
 struct Layer {
     int in = 70, out = 33;
     std::vector<int64_t> sizes = {5, 4, 0, 5, 4, 5, 4, 4};  // samples of each shard
+    bool biased = true;
     int rows() const { return static_cast<int>(std::accumulate(sizes.begin(), sizes.end(), int64_t{0})); }
     int shards() const { return static_cast<int>(sizes.size()); }
     Numbers x() const { return random_numbers(int64_t{rows()} * in, 1); }
     Numbers dy() const { return random_numbers(int64_t{rows()} * out, 2); }
     Numbers w() const { return random_numbers(int64_t{in} * out, 3, 0.1F); }
-    Numbers bias() const { return random_numbers(out, 4); }
+    Numbers bias() const { return biased ? random_numbers(out, 4) : Numbers(static_cast<std::size_t>(out)); }
 };
 
 struct Result {
@@ -58,10 +59,10 @@ Result compute(const Layer& layer, int world, CudaContext& context, int stream =
             weights.emplace_back(context, int64_t{layer.in} * layer.out, shift);
             biases.emplace_back(context, layer.out, shift);
             weight_roots.push_back(weights.back().data());
-            bias_roots.push_back(biases.back().data());
+            if (layer.biased) bias_roots.push_back(biases.back().data());
         }
         Stream& on = stream < 0 ? context.main() : context.shard(stream);
-        dense->forward(on, x.data(), w.data(), bias.data(), y.data());
+        dense->forward(on, x.data(), w.data(), layer.biased ? bias.data() : nullptr, y.data());
         dense->backward_data(on, dy.data(), w.data(), dx.data());
         dense->backward_weights(on, x.data(), dy.data(), weight_roots, bias_roots);
         const Numbers own_y = y.fetch(), own_dx = dx.fetch();
@@ -115,6 +116,20 @@ TEST_CASE("dense layers of every precision are near the CPU's") {
             CHECK(distance(got.dw, expected.dw) < each.bound);
             CHECK(distance(got.db, expected.db) < 1e-5);
         }
+    }
+}
+
+TEST_CASE("a dense layer without a bias adds none and writes no gradient of one") {
+    Layer plain;
+    plain.biased = false;
+    const Result expected = reference(plain);
+    for (const PrecisionCase& each : precisions()) {
+        CudaContext context(vendor_options(each.precision));
+        const Result got = compute(plain, 1, context), with_bias = compute(Layer{}, 1, context);
+        CHECK(distance(got.y, expected.y) < each.bound);
+        CHECK(test::same_bytes(got.dw, with_bias.dw));
+        CHECK(got.db == Numbers(33, -3.0F));  // as it was made
+        CHECK_FALSE(test::same_bytes(got.y, with_bias.y));
     }
 }
 

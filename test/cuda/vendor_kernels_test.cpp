@@ -5,6 +5,7 @@
 #include "backend/cpu/reference_gemm.hpp"
 #include "cuda/kernels/bias.h"
 #include "cuda/kernels/cast.h"
+#include "cuda/kernels/channel_sums.h"
 #include "test/cuda/vendor_fixture.hpp"
 
 using namespace lockstep;
