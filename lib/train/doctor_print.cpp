@@ -94,19 +94,6 @@ std::string report_json(const ClusterFacts& facts, const Findings& findings) {
     return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-std::string bytes_text(int64_t bytes) {
-    const auto scaled = [&](int shift, const char* unit) {
-        const double value = static_cast<double>(bytes) / static_cast<double>(int64_t{1} << shift);
-        return value < 10 && value != static_cast<double>(static_cast<int64_t>(value))
-                   ? fmt::format("{:.1f} {}", value, unit)
-                   : fmt::format("{:.0f} {}", value, unit);
-    };
-    if (bytes >= int64_t{1} << 30) return scaled(30, "GiB");
-    if (bytes >= int64_t{1} << 20) return scaled(20, "MiB");
-    if (bytes >= int64_t{1} << 10) return scaled(10, "KiB");
-    return fmt::format("{} byte{}", bytes, bytes == 1 ? "" : "s");
-}
-
 std::string seconds_text(double seconds) {
     if (seconds >= 1) return fmt::format("{:.3g} s", seconds);
     if (seconds >= 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/bytes_text.hpp"
 #include "train/doctor_findings.hpp"
 
 namespace lockstep {
@@ -11,8 +12,6 @@ namespace lockstep {
 std::string report_text(const ClusterFacts& facts, const Findings& findings, bool color);
 std::string report_json(const ClusterFacts& facts, const Findings& findings);
 
-/// "62.8 GiB", "17 MiB", "512 bytes".
-std::string bytes_text(int64_t bytes);
 /// "1.2 s", "3.4 ms", "12 us".
 std::string seconds_text(double seconds);
 

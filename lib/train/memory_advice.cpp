@@ -14,6 +14,9 @@ namespace {
 /// What the forecast does not know takes a part: the libraries, packed weights, and what other processes hold.
 constexpr double kUsable = 0.8;
 
+/// Of cuBLAS, where it is used: the largest that it is given on any GPU.
+constexpr std::int64_t kBlasWorkspace = std::int64_t{32} << 20;
+
 WorldForecast forecast_of(Config config, const DataFacts& facts, int world, std::int64_t micro) {
     config.batch.micro = micro;
     ForecastOptions options;
@@ -24,10 +27,11 @@ WorldForecast forecast_of(Config config, const DataFacts& facts, int world, std:
 /// What a rank at most holds on its device: there, too, the next samples arrive while the last ones are computed.
 std::int64_t device_bytes_of(const Config& config, const DataFacts& facts, int world, std::int64_t micro) {
     const std::int64_t input = 2 * micro * facts.shape.elements() * static_cast<std::int64_t>(sizeof(float));
+    const std::int64_t libraries = config.device.arithmetic == "vendor" ? kBlasWorkspace : 0;
     std::int64_t most = 0;
     for (const RankForecast& rank : forecast_of(config, facts, world, micro).ranks) {
         const MemoryForecast& m = rank.memory;
-        most = std::max(most, m.weights + m.gradients + m.optimizer + m.exchange + m.activations + input);
+        most = std::max(most, m.weights + m.gradients + m.optimizer + m.exchange + m.activations + input + libraries);
     }
     return most;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "test/emulation/blas_product.hpp"
+#include "test/emulation/memory.hpp"
 #include "test/emulation/runtime.hpp"
 
 using namespace lockstep::emulation;
@@ -117,6 +118,7 @@ extern "C" {
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
     return blas_call("cublasCreate", [&] {
+        if (libraries_lack_memory()) return CUBLAS_STATUS_ALLOC_FAILED;
         *handle = new cublasContext;
         (*handle)->device = current_device();
         return CUBLAS_STATUS_SUCCESS;
@@ -244,6 +246,8 @@ const char* cublasGetStatusName(cublasStatus_t status) {
     switch (status) {
         case CUBLAS_STATUS_SUCCESS:
             return "CUBLAS_STATUS_SUCCESS";
+        case CUBLAS_STATUS_ALLOC_FAILED:
+            return "CUBLAS_STATUS_ALLOC_FAILED";
         case CUBLAS_STATUS_INVALID_VALUE:
             return "CUBLAS_STATUS_INVALID_VALUE";
         case CUBLAS_STATUS_NOT_SUPPORTED:

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "test/emulation/memory.hpp"
+
 using namespace lockstep::emulation;
 
 namespace lockstep::emulation {
@@ -105,6 +107,8 @@ const char* cudnnGetErrorString(cudnnStatus_t status) {
     switch (status) {
         case CUDNN_STATUS_SUCCESS:
             return "CUDNN_STATUS_SUCCESS";
+        case CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED:
+            return "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED";
         case CUDNN_STATUS_EXECUTION_FAILED:
             return "CUDNN_STATUS_EXECUTION_FAILED";
         default:
@@ -114,6 +118,7 @@ const char* cudnnGetErrorString(cudnnStatus_t status) {
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
     return dnn_call("cudnnCreate", [&] {
+        if (libraries_lack_memory()) return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
         *handle = new cudnnContext;
         (*handle)->device = current_device();
         return CUDNN_STATUS_SUCCESS;

@@ -9,6 +9,7 @@
 
 #include "test/emulation/runtime.hpp"
 #include "test/emulation/sanitizer.hpp"
+#include "test/emulation/settings.hpp"
 
 namespace lockstep::emulation {
 namespace {
@@ -206,6 +207,11 @@ MemorySpace& device_memory() {
 MemorySpace& pinned_memory() {
     static MemorySpace space(MemoryKind::kPinned, kReserve);
     return space;
+}
+
+bool libraries_lack_memory() {
+    const std::size_t used = device_memory().used(current_device()), limit = settings().memory;
+    return settings().library_memory > (used < limit ? limit - used : 0);
 }
 
 void fill_nan(void* memory, std::size_t bytes) {

@@ -68,4 +68,7 @@ class MemorySpace {
 MemorySpace& device_memory();
 MemorySpace& pinned_memory();
 
+/// Whether settings().library_memory is more than the current device has free.
+bool libraries_lack_memory();
+
 }  // namespace lockstep::emulation

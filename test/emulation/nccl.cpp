@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "test/emulation/memory.hpp"
 #include "test/emulation/nccl_comm.hpp"
 #include "test/emulation/nccl_segment.hpp"
 #include "test/emulation/runtime.hpp"
@@ -168,6 +169,9 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
         if (ranks < 1 || ranks > em::kNcclRanks || rank < 0 || rank >= ranks) {
             return em::refuse_nccl(ncclInvalidArgument,
                                    fmt::format("rank {} of {} (emulated: up to {})", rank, ranks, em::kNcclRanks));
+        }
+        if (em::libraries_lack_memory()) {
+            return em::refuse_nccl(ncclUnhandledCudaError, "Cuda failure 2 'out of memory'");
         }
         auto state = std::make_shared<NcclState>();
         state->segment = em::open_segment(id);

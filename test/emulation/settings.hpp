@@ -22,6 +22,7 @@ struct Settings {
     std::vector<int> visible;                    // CUDA_VISIBLE_DEVICES: which of them the process sees, in its order
     int arch = 90;                               // LOCKSTEP_EMULATION_ARCH = 70 | 75 | 80 | 86 | 89 | 90 | 100
     std::size_t memory = std::size_t{16} << 30;  // LOCKSTEP_EMULATION_MEMORY: bytes of a device; K, M, G as suffix
+    std::size_t library_memory = 0;              // that cuBLAS, cuDNN and NCCL must find free where they are opened
     Driver driver = Driver::kPresent;            // LOCKSTEP_EMULATION_DRIVER = present | missing | old | no-device
 };
 

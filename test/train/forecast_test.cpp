@@ -147,6 +147,14 @@ TEST_CASE("the advice on memory names passes that are smaller than what a rank h
     CHECK_THAT(memory_advice(config, facts, 4, 1), Catch::StartsWith("one shard of 3 samples alone takes"));
 }
 
+TEST_CASE("the advice on memory counts what cuBLAS takes for itself, where it is used") {
+    Config config = odd_config(8, "batch");
+    const DataFacts facts = data_facts(config);
+    CHECK_THAT(memory_advice(config, facts, 8, 1), Catch::Contains("KiB"));
+    config.device.arithmetic = "vendor";
+    CHECK_THAT(memory_advice(config, facts, 8, 1), Catch::Contains("takes about 32 MiB"));
+}
+
 TEST_CASE("steps that leave shards empty, and small gradients sent whole, are told exactly") {
     Config few = odd_config(8, "batch");
     few.batch.size = 23;  // nine steps again, the last of 19
