@@ -86,8 +86,9 @@ StoredSession::StoredSession(Communicator& comm, const StoredOptions& options)
     check_equal_arithmetic(comm, device_.backend->fingerprint());
     agree(comm, [&] {
         Backend& backend = *device_.backend;
-        network_ = std::make_unique<Network>(model_spec(config, split_->shape(), splits_.train->classes()), backend,
-                                             config.batch.micro);
+        network_ = std::make_unique<Network>(
+            model_spec(config, split_->shape(), splits_.train->classes(), splits_.train->columns()), backend,
+            config.batch.micro);
         const ParameterTable& parameters = network_->parameters();
         std::vector<float> flat(static_cast<std::size_t>(parameters.stored_elements()), 0.0F);
         load_tensors(SafetensorsFile::parse(stored_.model, stored_.where), stored_.where, parameters, "", flat.data());

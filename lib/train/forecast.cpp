@@ -154,7 +154,7 @@ Forecast make_forecast(const Config& config, const DataFacts& facts, const Forec
     forecast.last_batch = plan.shards.batch_size(plan.steps_per_epoch - 1);
     forecast.threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : available_cpus();
     const auto backend = make_cpu_backend({isa_to_plan_for(config), forecast.threads});
-    const Network network(model_spec(config, facts.shape, facts.classes), *backend, config.batch.micro);
+    const Network network(model_spec(config, facts.shape, facts.classes, facts.columns), *backend, config.batch.micro);
     forecast.parameters = network.parameters().trainable();
     forecast.rates = learning_rates(Schedule(schedule_spec(config, plan)), plan, options.lr_at);
     forecast.native = config.reduce.algorithm == "native";

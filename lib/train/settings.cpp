@@ -1,10 +1,23 @@
 #include "train/settings.hpp"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "core/thread_pool.hpp"
 
 namespace lockstep {
+namespace {
+
+/// "auto": mean squared error of a regression, one logit where that is the custom, else softmax.
+std::string loss_of(const Config& config, int classes) {
+    if (config.train.loss != "auto") return config.train.loss;
+    if (classes == 0) return "mse";
+    const bool one_logit = config.model.name == "logistic" || config.model.name == "wide_deep";
+    return one_logit && classes == 2 ? "sigmoid" : "softmax";
+}
+
+}  // namespace
 
 int64_t RunPlan::samples_used(int64_t update) const {
     const int64_t epochs_done = update / steps_per_epoch;
@@ -28,15 +41,24 @@ RunPlan make_run_plan(const Config& config, int64_t samples) {
     return plan;
 }
 
-ModelSpec model_spec(const Config& config, SampleShape shape, int classes) {
+ModelSpec model_spec(const Config& config, SampleShape shape, int classes, std::vector<Column> columns) {
     ModelSpec spec;
     spec.name = config.model.name;
+    spec.flavor = config.model.flavor;
     spec.hidden = config.model.hidden;
     spec.channels = config.model.channels;
     spec.dropout = config.model.dropout;
     spec.input = shape;
     spec.classes = classes;
     spec.seed = static_cast<uint64_t>(config.seed);
+    spec.loss = loss_of(config, classes);
+    spec.label_smoothing = config.train.label_smoothing;
+    spec.global_norm = config.batch_norm.scope == "global";
+    spec.norm_momentum = config.batch_norm.momentum;
+    spec.norm_epsilon = config.batch_norm.epsilon;
+    spec.norm_unbiased = config.batch_norm.unbiased;
+    spec.columns = std::move(columns);
+    spec.layers = config.model.layers;
     return spec;
 }
 

@@ -52,7 +52,7 @@ StepEngine::StepEngine(Communicator& comm, Backend& backend, const Config& confi
       data_(data),
       options_(options),
       local_(shards_of_rank(plan.shards.shards(), comm.rank(), comm.size())),
-      network_(model_spec(config, data.shape(), data.classes()), backend, config.batch.micro, graphs),
+      network_(model_spec(config, data.shape(), data.classes(), data.columns()), backend, config.batch.micro, graphs),
       schedule_(schedule_spec(config, plan)),
       update_(optimizer_spec(config), update_tensors(network_.parameters()), network_.parameters().flat_elements(),
               backend),

@@ -29,7 +29,7 @@ std::vector<std::string> own_isas() {
 
 int64_t gradient_bytes(const Config& config, const Dataset& data) {
     const std::unique_ptr<Backend> backend = make_cpu_backend({isa_of(config.device.isa), 1});
-    const Network network(model_spec(config, data.shape(), data.classes()), *backend);
+    const Network network(model_spec(config, data.shape(), data.classes(), data.columns()), *backend);
     return network.parameters().flat_elements() * static_cast<int64_t>(sizeof(float));
 }
 

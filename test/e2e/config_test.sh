@@ -66,9 +66,9 @@ bad.toml:4:1: batch.size must be at least 1, got 0
 run "$lockstep" config check -c none.toml
 expect_exit 2
 expect_stderr "none.toml: cannot be read: No such file or directory"
-run "$lockstep" config check -c exp.toml --set model.flavor=tf
+run "$lockstep" config check -c exp.toml --set model.flavor=keras
 expect_exit 2
-expect_stderr '--set model.flavor=tf: model.flavor = "tf" is not built yet; it can be lockstep'
+expect_stderr '--set model.flavor=keras: model.flavor: unknown value "keras"; one of lockstep, tf, torchvision'
 
 # Paths lose their detours, so that two ways to a folder are one value.
 mkdir -p way/and
