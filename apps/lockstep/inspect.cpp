@@ -1,4 +1,4 @@
-// lockstep inspect: what a run directory, a checkpoint, a safetensors file or an IDX file holds.
+// lockstep inspect: what a run directory, a checkpoint, a safetensors file or a file of data holds.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "data/idx_file.hpp"
+#include "inspect_data.hpp"
 #include "io/files.hpp"
 #include "io/safetensors.hpp"
 #include "launch.hpp"
@@ -108,11 +109,13 @@ Json describe(const std::string& path) {
     if (fs::is_directory(path)) {
         if (fs::exists(fs::path(path) / "state.json")) return describe_checkpoint(path);
         if (RunDirectory(path).holds_run()) return describe_run(path);
-        fail(ErrorKind::kUsage, "{}: neither a run directory nor a checkpoint", path);
+        if (auto facts = describe_data(path)) return *facts;
+        fail(ErrorKind::kUsage, "{}: neither a run directory, a checkpoint nor a folder of pictures", path);
     }
     const std::string name = fs::path(path).filename().string();
     if (name == "latest") return describe_latest(path);
     if (name.ends_with(".safetensors")) return describe_safetensors(path);
+    if (auto facts = describe_data(path)) return *facts;
     return describe_idx(path);
 }
 
@@ -142,7 +145,7 @@ std::string as_text(const Json& facts) {
 
 void add_inspect(CLI::App& app, Invocation& invocation) {
     CLI::App* command =
-        app.add_subcommand("inspect", "What a run, a checkpoint, a safetensors file or an IDX file holds");
+        app.add_subcommand("inspect", "What a run, a checkpoint, a safetensors file or a file of data holds");
     const auto path = std::make_shared<std::string>();
     const auto json = std::make_shared<bool>(false);
     command->add_option("path", *path, "File or folder")->type_name("FILE|DIR")->required();
