@@ -20,6 +20,8 @@ class LossOperations {
                                        float* dlogits);
     /// y = 1 / (1 + exp(-x)).
     virtual void sigmoid(Stream&, int64_t n, const float* x, float* y);
+    /// dx = dy * (y * (1 - y)), y as sigmoid gave it. dx may be dy.
+    virtual void sigmoid_backward(Stream&, int64_t n, const float* y, const float* dy, float* dx);
     /// One prediction a row: loss = (p - t)^2, dp = 2 (p - t).
     virtual void squared_error(Stream&, int rows, const float* predictions, const float* targets, float* loss,
                                float* dpredictions);

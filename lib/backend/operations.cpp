@@ -54,6 +54,9 @@ void LossOperations::sigmoid_cross_entropy(Stream&, int, const float*, const int
 void LossOperations::sigmoid(Stream&, int64_t, const float*, float*) {
     lacks("sigmoid");
 }
+void LossOperations::sigmoid_backward(Stream&, int64_t, const float*, const float*, float*) {
+    lacks("sigmoid");
+}
 void LossOperations::squared_error(Stream&, int, const float*, const float*, float*, float*) {
     lacks("squared error");
 }

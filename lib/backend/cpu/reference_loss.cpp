@@ -65,6 +65,10 @@ void sigmoid(int64_t n, const float* x, float* y) {
     for (int64_t i = 0; i < n; ++i) y[i] = sigmoid_of(x[i]);
 }
 
+void sigmoid_backward(int64_t n, const float* y, const float* dy, float* dx) {
+    for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * (y[i] * (1.0F - y[i]));
+}
+
 void squared_error(int rows, const float* predictions, const float* targets, float* loss, float* dpredictions) {
     for (int r = 0; r < rows; ++r) {
         const float d = predictions[r] - targets[r];

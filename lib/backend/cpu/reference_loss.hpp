@@ -16,6 +16,8 @@ void smoothed_cross_entropy(int rows, int classes, float smoothing, const float*
 void sigmoid_cross_entropy(int rows, const float* logits, const int32_t* labels, float* loss, float* dlogits);
 /// y = 1 / (1 + exp(-x)).
 void sigmoid(int64_t n, const float* x, float* y);
+/// dx = dy * (y * (1 - y)).
+void sigmoid_backward(int64_t n, const float* y, const float* dy, float* dx);
 /// d = p - t;  loss = d * d;  dp = 2 * d.
 void squared_error(int rows, const float* predictions, const float* targets, float* loss, float* dpredictions);
 
