@@ -27,6 +27,8 @@ class ConvLayout {
     void store_gradient(const float* leaf, int part, int parts, float* dw, float* db) const;
 
   private:
+    /// A panel of the forward pass: the next `count` columns, W's rows from `w` on.
+    void pack_columns(const float* w, int64_t count, int64_t width, float* panel) const;
     int64_t columns(bool backward) const { return backward ? group_in_ : group_out_; }
     int64_t depth(bool backward) const { return taps_ * (backward ? group_out_ : group_in_); }
 
