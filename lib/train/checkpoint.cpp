@@ -60,6 +60,8 @@ std::string state_text(const Checkpoint& checkpoint) {
                                {"skipped", s.loss_scale->skipped}};
     }
     if (!s.device.empty()) state["device"] = s.device;
+    if (s.history) state["history"] = history_json(*s.history);
+    if (!s.weights.empty()) state["weights"] = s.weights;
     state["check"] = check_of(state);
     return state.dump(2) + "\n";
 }
@@ -78,9 +80,14 @@ std::vector<std::byte> read_checked(const std::string& path, const json& entry) 
     return bytes;
 }
 
-void remove_old(const std::string& folder, int64_t keep) {
+int64_t best_step_of(const std::optional<HistoryState>& history) {
+    return history ? history->best.best_step : 0;
+}
+
+void remove_old(const std::string& folder, int64_t keep, int64_t best_step) {
     const std::vector<int64_t> steps = checkpoint_steps(folder);
     for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < steps.size(); ++i) {
+        if (steps[i] == best_step) continue;
         std::error_code ignored;  // what cannot be removed is only a copy too many
         // Renamed first, so that a half-removed one never looks complete.
         const fs::path old = fs::path(folder) / checkpoint_name(steps[i]);
@@ -141,8 +148,16 @@ std::string write_checkpoint(const std::string& folder, const Checkpoint& checkp
         throw;
     }
     write_file_atomic((fs::path(folder) / "latest").string(), name + "\n");
-    remove_old(folder, keep);
+    name_best(folder, checkpoint.state.history);
+    remove_old(folder, keep, best_step_of(checkpoint.state.history));
     return target.string();
+}
+
+void name_best(const std::string& folder, const std::optional<HistoryState>& history) {
+    const std::string name = checkpoint_name(best_step_of(history));
+    std::error_code ignored;
+    if (best_step_of(history) == 0 || !fs::exists(fs::path(folder) / name / kStateFile, ignored)) return;
+    write_file_atomic((fs::path(folder) / "best").string(), name + "\n");
 }
 
 std::string read_checkpoint_state_text(const std::string& path) {
@@ -184,6 +199,8 @@ Checkpoint read_checkpoint(const std::string& path) {
             const json& scale = state.at("loss_scale");
             s.loss_scale = {scale.at("scale"), scale.at("good_steps"), scale.at("skipped")};
         }
+        if (state.contains("history")) s.history = history_of(state.at("history"));
+        if (state.contains("weights")) s.weights = state.at("weights");
         if (state.contains("device")) s.device = state.at("device").get<std::vector<std::string>>();
         checkpoint.model = read_checked((fs::path(path) / kModelFile).string(), state.at("files").at(kModelFile));
         checkpoint.optimizer =

@@ -10,6 +10,7 @@
 
 #include "config/config.hpp"
 #include "optim/loss_scale.hpp"
+#include "train/history.hpp"
 #include "train/metrics.hpp"
 
 namespace lockstep {
@@ -29,6 +30,8 @@ struct CheckpointState {
     std::vector<MetricsLine> metrics_lines;
     std::optional<LossScaleState> loss_scale;  // with fp16
     std::vector<std::string> device;           // Backend::details of the first rank
+    std::optional<HistoryState> history;       // where something goes by evaluations
+    std::string weights;                       // fingerprint of the file of model.weights; empty without one
 };
 
 struct Checkpoint {
@@ -41,9 +44,13 @@ struct Checkpoint {
 /// "step-00000469"
 std::string checkpoint_name(int64_t step);
 
-/// Writes `folder`/step-…: into a temporary folder, every file synced, then renamed; then `latest`; then all but the
-/// newest `keep` are removed. Returns the path. Throws kRuntime on a failed write and leaves what was there as it was.
+/// Writes `folder`/step-…: into a temporary folder, every file synced, then renamed; then `latest`, and `best` where
+/// the history knows one; then all but that and the newest `keep` are removed. Returns the path. Throws kRuntime on a
+/// failed write and leaves what was there as it was.
 std::string write_checkpoint(const std::string& folder, const Checkpoint& checkpoint, int64_t keep);
+
+/// Has `folder`/best name the checkpoint of the best evaluation, if it is there.
+void name_best(const std::string& folder, const std::optional<HistoryState>& history);
 
 /// Reads and checks one: every file's length and sha256 stand in state.json. Throws kData naming the file for a damaged
 /// one, kUsage for a path that is no checkpoint.

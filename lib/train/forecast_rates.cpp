@@ -10,12 +10,12 @@ namespace {
 
 constexpr int64_t kMostRates = 100'000;  // of a run with more epochs or changes, not all are told
 
-/// The first steps of new values in (first, last]. Between two steps of one rate a rate that only ever falls, or only
-/// ever rises, has not changed.
+/// The first steps of new values in (first, last], behind the warm-up. Between two steps with as many jumps before them
+/// there is none.
 void add_changes(const Schedule& schedule, int64_t first, int64_t last, std::set<int64_t>& steps) {
-    if (schedule.lr(first) == schedule.lr(last) || static_cast<int64_t>(steps.size()) > kMostRates) return;
+    if (schedule.jumps(first) == schedule.jumps(last) || static_cast<int64_t>(steps.size()) > kMostRates) return;
     if (last - first == 1) {
-        steps.insert(last);
+        if (schedule.lr(first) != schedule.lr(last)) steps.insert(last);
         return;
     }
     const int64_t middle = first + (last - first) / 2;
@@ -45,7 +45,8 @@ std::vector<LearningRate> learning_rates(const Schedule& schedule, const RunPlan
     if (!schedule.piecewise_constant()) {
         add_epochs(plan, warm + 1, last, steps);
     } else if (warm < last) {
-        add_changes(schedule, std::max<int64_t>(warm, 1), last, steps);
+        if (warm > 0 && schedule.lr(warm) != schedule.lr(warm + 1)) steps.insert(warm + 1);
+        add_changes(schedule, warm + 1, last, steps);
     }
     for (const int64_t step : asked) {
         if (step < 1 || step > last)

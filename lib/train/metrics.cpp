@@ -22,13 +22,36 @@ std::string eval_line(const EvalResult& r) {
                     r.epoch, json_string(r.split), r.count, json_number(r.loss), json_number(r.accuracy));
     if (r.top5) line += fmt::format(R"(,"top5":{})", json_number(*r.top5));
     if (r.auc) line += fmt::format(R"(,"auc":{})", json_number(*r.auc));
+    if (r.precision) line += fmt::format(R"(,"precision":{})", json_number(*r.precision));
+    if (r.recall) line += fmt::format(R"(,"recall":{})", json_number(*r.recall));
     return line + "}";
 }
 
+std::optional<double> metric_of(const EvalResult& result, std::string_view name) {
+    if (name == "loss") return result.loss;
+    if (name == "accuracy") return result.accuracy;
+    if (name == "top5") return result.top5;
+    if (name == "auc") return result.auc;
+    if (name == "precision") return result.precision;
+    if (name == "recall") return result.recall;
+    return std::nullopt;
+}
+
+bool higher_is_better(std::string_view name) {
+    return name != "loss";
+}
+
+std::vector<std::string_view> metrics_of(int classes) {
+    if (classes == 2) return {"loss", "accuracy", "auc", "precision", "recall"};
+    if (classes > 5) return {"loss", "accuracy", "top5"};
+    return {"loss", "accuracy"};
+}
+
 std::string end_line(const EndRecord& r) {
-    return fmt::format(R"({{"event":"end","steps":{},"epochs":{},"weights":"{}","sha256":"{}",)"
+    return fmt::format(R"({{"event":"end","steps":{},"epochs":{},{}"weights":"{}","sha256":"{}",)"
                        R"("wall":{{"time_s":{},"samples_per_s":{}}}}})",
-                       r.steps, r.epochs, r.weights, r.sha256, json_number(r.time_s), json_number(r.samples_per_s));
+                       r.steps, r.epochs, r.early ? R"("early":true,)" : "", r.weights, r.sha256, json_number(r.time_s),
+                       json_number(r.samples_per_s));
 }
 
 MetricsLog::MetricsLog(const std::string& path, int64_t keep_bytes)

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/files.hpp"
@@ -34,11 +35,22 @@ struct EvalResult {
     double accuracy = 0;
     std::optional<double> top5;  // more than 5 classes
     std::optional<double> auc;   // two classes
+    // Two classes: of samples predicted 1 the share that are, of samples that are 1 the share so predicted. NaN of
+    // none.
+    std::optional<double> precision, recall;
 };
+
+/// A metric by name, as plateau, early stopping and the best checkpoint know it: nothing where the evaluation has none.
+std::optional<double> metric_of(const EvalResult& result, std::string_view name);
+/// Whether more of it is better: of all but the loss.
+bool higher_is_better(std::string_view name);
+/// The metrics that evaluations with so many classes have.
+std::vector<std::string_view> metrics_of(int classes);
 
 struct EndRecord {
     int64_t steps = 0;
     int64_t epochs = 0;
+    bool early = false;   // by train.stop_metric: "early":true then
     std::string weights;  // 16 hex digits
     std::string sha256;   // of model.safetensors
     double time_s = 0;    // wall

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <type_traits>
 
 #include "config/key_table.hpp"
 #include "core/error.hpp"
@@ -49,19 +50,21 @@ StartingPoint find_on_first(RunDirectory* directory, ResumeMode mode, const std:
         }
     }
     if (from.empty()) {
-        start.already_done = finished >= plan.total_steps;
+        start.already_done = finished >= plan.total_steps || (finished >= 0 && directory->finished_early());
         if (start.already_done) check_model_is_there(*directory);
         start.step = start.already_done ? finished : 0;
         if (directory != nullptr && !start.already_done) directory->prepare(mode);
         return start;
     }
     Checkpoint checkpoint = read_checkpoint(from);
-    const bool done = finished >= plan.total_steps && finished == checkpoint.state.step;
+    const bool early = checkpoint.state.history && checkpoint.state.history->stopped;
+    const bool done = (early || finished >= plan.total_steps) && finished == checkpoint.state.step;
     RunPlan compared = plan;
     if (done) compared.total_steps = checkpoint.state.total_steps;  // nothing is asked of it that it has not done
     check_resumable(checkpoint.state, from, config, compared, facts);
     start.step = checkpoint.state.step;
     start.loss_scale = checkpoint.state.loss_scale;
+    start.history = checkpoint.state.history;
     start.path = from;
     start.already_done = done;
     if (done) {
@@ -83,6 +86,19 @@ StartingPoint find_on_first(RunDirectory* directory, ResumeMode mode, const std:
     }
     if (directory != nullptr && !done) directory->prepare(mode);  // last: what is refused leaves no folder behind
     return start;
+}
+
+/// Rank 0's value to all: numbers, as they lie in memory.
+template <class State>
+void broadcast(Communicator& comm, std::optional<State>& state) {
+    static_assert(std::is_trivially_copyable_v<State>);
+    std::vector<std::byte> bytes;
+    if (state) {
+        const auto own = std::as_bytes(std::span(&*state, 1));
+        bytes.assign(own.begin(), own.end());
+    }
+    comm.broadcast(0, bytes);
+    if (!bytes.empty()) std::memcpy(&state.emplace(), bytes.data(), sizeof(State));
 }
 
 }  // namespace
@@ -133,13 +149,8 @@ StartingPoint find_start(Communicator& comm, RunDirectory* directory, ResumeMode
         start.already_done = numbers.at(used + 1) == '1';
         start.path = numbers.substr(used + 3);
     }
-    std::vector<std::byte> scale;
-    if (start.loss_scale) {
-        const auto bytes = std::as_bytes(std::span(&*start.loss_scale, 1));
-        scale.assign(bytes.begin(), bytes.end());
-    }
-    comm.broadcast(0, scale);
-    if (!scale.empty()) std::memcpy(&start.loss_scale.emplace(), scale.data(), sizeof(LossScaleState));
+    broadcast(comm, start.loss_scale);
+    broadcast(comm, start.history);
     comm.broadcast(0, start.model);
     comm.broadcast(0, start.optimizer);
     return start;

@@ -21,6 +21,7 @@ struct StartingPoint {
     std::vector<std::byte> optimizer;
     std::string path;  // of the checkpoint, "" for a fresh start
     std::optional<LossScaleState> loss_scale;
+    std::optional<HistoryState> history;
     // Rank 0, and only where the run directory goes on:
     int64_t metrics_bytes = 0;
     std::vector<MetricsLine> metrics_lines;

@@ -40,18 +40,27 @@ bool RunDirectory::holds_run() const {
     return false;
 }
 
-int64_t RunDirectory::finished_steps() const {
+/// The last one of metrics.jsonl; null if it has none.
+nlohmann::json RunDirectory::end_event() const {
     std::error_code ignored;
-    if (!fs::exists(file("metrics.jsonl"), ignored)) return -1;
+    if (!fs::exists(file("metrics.jsonl"), ignored)) return nullptr;
     const std::vector<std::byte> bytes = read_file(file("metrics.jsonl"));
     const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const std::size_t at = text.rfind(R"({"event":"end")");
-    if (at == std::string::npos) return -1;
-    try {
-        return nlohmann::json::parse(text.substr(at, text.find('\n', at) - at)).at("steps").get<int64_t>();
-    } catch (const nlohmann::json::exception&) {
-        return -1;  // cut off while it was written: not finished
-    }
+    if (at == std::string::npos) return nullptr;
+    auto event = nlohmann::json::parse(text.substr(at, text.find('\n', at) - at), nullptr, false);
+    // Cut off while it was written: not finished.
+    return event.is_discarded() || !event.contains("steps") ? nlohmann::json(nullptr) : std::move(event);
+}
+
+int64_t RunDirectory::finished_steps() const {
+    const nlohmann::json event = end_event();
+    return event.is_null() || !event["steps"].is_number_integer() ? -1 : event["steps"].get<int64_t>();
+}
+
+bool RunDirectory::finished_early() const {
+    const nlohmann::json event = end_event();
+    return !event.is_null() && event.value("early", false);
 }
 
 void RunDirectory::refuse_run(ResumeMode mode) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ class RunDirectory {
     bool holds_run() const;
     /// The steps of its end event, or -1 if it has none.
     int64_t finished_steps() const;
+    /// Whether that event says that it stopped early.
+    bool finished_early() const;
     /// Keeps other processes from training into the folder, if there is one; kUsage when one does already.
     void claim();
     /// Creates and claims the folder, and clears it of what a killed run left half-written. kUsage for `kNever` and
@@ -35,6 +38,7 @@ class RunDirectory {
 
   private:
     void refuse_run(ResumeMode mode) const;
+    nlohmann::json end_event() const;
 
     std::string path_;
     FolderLock lock_;

@@ -46,6 +46,9 @@ class StepEngine {
     /// From the next step on calls `watcher`, which must outlive the steps.
     void watch(StepWatcher& watcher) { watchers_.push_back(&watcher); }
 
+    /// Where the schedule is plateau: how often the rate has fallen. From the next step on.
+    void set_rate_drops(int64_t drops) { schedule_.set_drops(drops); }
+
     Network& network() { return network_; }
     Backend& backend() { return backend_; }
     float* weights() { return weights_->floats(); }

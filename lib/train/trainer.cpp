@@ -12,6 +12,7 @@
 #include "train/device.hpp"
 #include "train/evaluator.hpp"
 #include "train/events.hpp"
+#include "train/history.hpp"
 #include "train/memory_advice.hpp"
 #include "train/model_file.hpp"
 #include "train/pace.hpp"
@@ -43,6 +44,7 @@ class Run {
           directory_(directory),
           engine_(comm, *device.backend, config, plan, *data.train, options, device.exchange.get(),
                   device.graphs.get()),
+          history_(config, data.validation || data.test, data.train->classes()),
           replicas_(comm, engine_.backend(), engine_.network().parameters(), engine_.weights(),
                     engine_.update().slots()),
           progress_(options.progress),
@@ -91,12 +93,13 @@ class Run {
     void train_from(const StartingPoint& start, const LoadedConfig& loaded) {
         open(start, loaded);
         agree(comm_, [&] { engine_.restore(start); });
+        restore_history(start);
         if (options_.on_engine) options_.on_engine(engine_);
         start_trace(start);
         // A run that starts from another's checkpoint holds it from then on: killed early, it goes on from there, too.
         if (on_disk() && options_.resume == ResumeMode::kPath) save(start.step);
         int64_t done = result_.steps = start.step;
-        while (done < plan_.total_steps && !result_.stopped) {
+        while (done < plan_.total_steps && !result_.stopped && !history_.state().stopped) {
             const Clock::time_point begin = Clock::now();
             const StepOutcome outcome = engine_.step();
             const double seconds = seconds_since(begin);
@@ -110,6 +113,17 @@ class Run {
         close();
     }
 
+    void restore_history(const StartingPoint& start) {
+        HistoryState state = start.history.value_or(HistoryState());
+        // A new folder holds no checkpoint from before its start.
+        if (options_.resume == ResumeMode::kPath && state.best.best_step != start.step) state.best = {};
+        history_.restore(state);
+        engine_.set_rate_drops(state.drops);
+        if (first() && on_disk() && !start.path.empty()) {
+            comm_.work_aside([&] { name_best(directory_->checkpoints(), state); });
+        }
+    }
+
     void open(const StartingPoint& start, const LoadedConfig& loaded) {
         first_step_ = start.step;
         last_passed_ = start.path;
@@ -121,7 +135,7 @@ class Run {
         run_ = {options_.argv, facts_.version, comm_.size(), hosts, devices, facts_.arithmetic, utc_now(), "", {}};
         if (on_disk()) comm_.work_aside([&] { open_files(start, loaded); });
         metrics_.begin_step();
-        const bool complete = start.step == plan_.total_steps;
+        const bool complete = start.step == plan_.total_steps || (start.history && start.history->stopped);
         for (const MetricsLine& line : start.metrics_lines) {
             if (line.due || complete) metrics_.append(line);
         }
@@ -175,20 +189,31 @@ class Run {
         return config_.check.replicas_every > 0 && u % config_.check.replicas_every == 0;
     }
 
+    /// The split that is looked at while training; null where there is none.
+    const Dataset* watched() const { return data_.validation ? data_.validation.get() : data_.test.get(); }
+
+    /// The lines of a step are written once it is known whether it is the last one, which an evaluation may decide.
     void after_step(const StepOutcome& outcome) {
         const int64_t u = outcome.at.update;
-        const bool last = u == plan_.total_steps;
-        const bool stop = outcome.stop_agreed && !last;
-        const bool saves = on_disk() && (last || stop || checkpoint_due(u));
-        if (!saves && replicas_due(u)) check_replicas(u, false);
+        const bool full = u == plan_.total_steps;
         const bool due = u % config_.log.every == 0;
+        const StepRecord record = record_of(outcome);
+        const bool shows = due || full || plan_.ends_epoch(u);
+        if (first() && shows) show(outcome);
+        if (!checkpoint_due(u) && replicas_due(u)) check_replicas(u, false);
+
+        std::vector<MetricsLine> lines;
+        const bool best = watched() != nullptr && (eval_due(u) || full) && evaluate_watched(u, lines);
+        const bool last = full || history_.state().stopped;
+        if (last && data_.validation && data_.test) evaluate_split(u, "test", *data_.test, false, lines);
         if (first()) {
             metrics_.begin_step();
-            if (due || last) record(outcome, due);
-            if (due || last || plan_.ends_epoch(u)) show(outcome);
+            if (due || last) metrics_.append({step_line(record), due});
+            for (MetricsLine& line : lines) metrics_.append(std::move(line));
+            if (last && !shows) show(outcome);
         }
-        if (data_.test && (eval_due(u) || last)) evaluate_now(u, eval_due(u));
-        if (saves) save(u);
+        const bool stop = outcome.stop_agreed && !last;
+        if (on_disk() && (last || stop || best || checkpoint_due(u))) save(u);
         if (!stop) return;
         result_.stopped = true;
         if (first()) events_.append("stop", {{"step", u}, {"checkpoint", result_.checkpoint}});
@@ -210,14 +235,21 @@ class Run {
                                    {"lost", slow->lost}});
     }
 
-    void record(const StepOutcome& outcome, bool due) {
+    StepRecord record_of(const StepOutcome& outcome) const {
         const int64_t u = outcome.at.update;
         const int64_t samples = plan_.samples_used(u);
         const double rate =
             static_cast<double>(samples - plan_.samples_used(window_step_or_start())) / std::max(window_s_, 1e-9);
-        metrics_.append({step_line({u, outcome.at.epoch, samples, outcome.loss, outcome.lr, outcome.grad_norm,
-                                    seconds_since(begin_), rate, outcome.loss_scale, outcome.skipped}),
-                         due});
+        return {u,
+                outcome.at.epoch,
+                samples,
+                outcome.loss,
+                outcome.lr,
+                outcome.grad_norm,
+                seconds_since(begin_),
+                rate,
+                outcome.loss_scale,
+                outcome.skipped};
     }
 
     int64_t window_step_or_start() const { return std::max(window_step_, first_step_); }
@@ -236,16 +268,26 @@ class Run {
         window_waited_ = waited;
     }
 
-    void evaluate_now(int64_t u, bool due) {
+    /// Of the split that is watched; learning rate, end and best checkpoint may follow from it. Whether it is the best.
+    bool evaluate_watched(int64_t u, std::vector<MetricsLine>& lines) {
+        const bool due = eval_due(u);
+        const EvalResult result = evaluate_split(u, data_.validation ? "validation" : "test", *watched(), due, lines);
+        if (due) history_.observe_due(result);
+        engine_.set_rate_drops(history_.state().drops);
+        return history_.observe_best(result);
+    }
+
+    EvalResult evaluate_split(int64_t u, const char* split, const Dataset& data, bool due,
+                              std::vector<MetricsLine>& lines) {
         const TimelineMark evaluation = mark(Stage::kEvaluate, u);
-        EvalResult result =
-            evaluate({comm_, engine_.backend(), engine_.network(), engine_.weights(), config_}, *data_.test);
+        EvalResult result = evaluate({comm_, engine_.backend(), engine_.network(), engine_.weights(), config_}, data);
+        result.split = split;
         result.step = u;
         result.epoch = u / plan_.steps_per_epoch;
         result_.evaluation = result;
-        if (!first()) return;
-        metrics_.append({eval_line(result), due});
-        progress_.line(eval_text(result));
+        lines.push_back({eval_line(result), due});
+        if (first()) progress_.line(eval_text(result));
+        return result;
     }
 
     /// Throws on all ranks where they differ. What is saved comes right after it.
@@ -274,7 +316,9 @@ class Run {
                                 metrics_.bytes_before_step(),
                                 metrics_.step_lines(),
                                 engine_.loss_scale(),
-                                engine_.backend().details()};
+                                engine_.backend().details(),
+                                history_.decides() ? std::optional(history_.state()) : std::nullopt,
+                                facts_.weights};
             const std::vector<float> weights = engine_.host_weights();
             comm_.work_aside([&] {
                 checkpoint.model = model_file(parameters, weights.data(), config_.model.name, arithmetic());
@@ -299,9 +343,9 @@ class Run {
                 if (on_disk()) write_file_atomic(directory_->file("model.safetensors"), result_.model);
             });
             const auto samples = static_cast<double>(plan_.samples_used(steps) - plan_.samples_used(first_step_));
-            metrics_.append(
-                {end_line({steps, steps / plan_.steps_per_epoch, weights_hash(parameters, weights.data()),
-                           result_.sha256, seconds_since(begin_), training_s_ > 0 ? samples / training_s_ : 0.0})});
+            metrics_.append({end_line({steps, steps / plan_.steps_per_epoch, history_.state().stopped,
+                                       weights_hash(parameters, weights.data()), result_.sha256, seconds_since(begin_),
+                                       training_s_ > 0 ? samples / training_s_ : 0.0})});
         });
     }
 
@@ -324,6 +368,7 @@ class Run {
     const StartFacts& facts_;
     RunDirectory* directory_;
     StepEngine engine_;
+    History history_;
     ReplicaCheck replicas_;
     std::optional<FaultPlanter> fault_;
     std::optional<Timeline> timeline_;
@@ -350,7 +395,7 @@ class Run {
 
 TrainResult train_on(Communicator& comm, LoadedConfig loaded, const DataSplits& data, const TrainOptions& options) {
     comm.set_timeout(loaded.config.device.timeout_s);
-    StartFacts facts{version(), "", data.train->fingerprint(), data.test ? data.test->fingerprint() : ""};
+    StartFacts facts{version(), "", data.train->fingerprint(), data.test ? data.test->fingerprint() : "", ""};
     if (options.check_start) check_equal_start(comm, loaded, facts);
     const Config& config = loaded.config;
     std::optional<RunPlan> plan;
