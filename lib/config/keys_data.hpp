@@ -105,9 +105,9 @@ inline constexpr Key kDataKeys[] = {
     {.name = "data.y", .field = field<&Config::data, &Config::Data::y>(), .doc = "npz: the array of labels"},
     {.name = "data.validation",
      .field = field<&Config::data, &Config::Data::validation>(),
-     .doc = "share of the training data held out for evaluation",
-     .range = kBelowOne,
-     .later = "*"},
+     .doc = "share of the training data held out, chosen by (seed, samples): evaluation while training is of it, and of "
+            "the test data after the last step only",
+     .range = kBelowOne},
     {.name = "data.columns",
      .field = field<&Config::data, &Config::Data::columns>(),
      .doc = "csv: what is read of a table and as what, a [[data.columns]] for each column in their order",

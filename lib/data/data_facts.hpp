@@ -20,6 +20,7 @@ struct DataFacts {
     int64_t memory_bytes = 0;             // that every rank holds of both splits while it trains
     std::vector<Column> columns = {};     // of a table
     std::vector<std::string> notes = {};  // what was taken for what: a line each
+    int64_t validation_samples = 0;       // held out of the training split by data.validation
 };
 
 /// The facts of what open_data(config) would open. Of files, headers and labels are read, never the pixels; what is

@@ -51,9 +51,9 @@ int64_t length_of_last(int64_t samples, int64_t block) {
 }
 
 // The high half of the epoch number takes the place of the stream, so that no two epochs share a key by construction.
-PhiloxKey key_of_epoch(uint64_t seed, int64_t epoch) {
+PhiloxKey key_of_epoch(uint64_t seed, int64_t epoch, Purpose purpose) {
     const uint64_t number = static_cast<uint64_t>(epoch);
-    return RandomStream(seed, Purpose::kEpochOrder, number >> 32, static_cast<uint32_t>(number)).key();
+    return RandomStream(seed, purpose, number >> 32, static_cast<uint32_t>(number)).key();
 }
 
 int64_t checked_samples(int64_t samples, int64_t block) {
@@ -100,9 +100,9 @@ int64_t EpochOrder::Bijection::inverse(int64_t y, PhiloxKey key, uint64_t tag) c
     return static_cast<int64_t>(cell);
 }
 
-EpochOrder::EpochOrder(uint64_t seed, int64_t epoch, int64_t samples, Shuffle shuffle, int64_t block)
+EpochOrder::EpochOrder(uint64_t seed, int64_t epoch, int64_t samples, Shuffle shuffle, int64_t block, Purpose purpose)
     : shuffle_(shuffle),
-      key_(key_of_epoch(seed, epoch)),
+      key_(key_of_epoch(seed, epoch, purpose)),
       block_(std::min(checked_samples(samples, block), block)),
       outer_(shuffle == Shuffle::kBlock ? ceiling_divide(samples, block_) : samples),
       whole_(block_),

@@ -13,8 +13,9 @@ enum class Shuffle { kNone, kFull, kBlock };
 class EpochOrder {
   public:
     /// A function of (seed, epoch, samples) alone (and `block` for kBlock: a permutation of blocks, then one within
-    /// each).
-    EpochOrder(uint64_t seed, int64_t epoch, int64_t samples, Shuffle shuffle = Shuffle::kFull, int64_t block = 1024);
+    /// each). `purpose`: another one gives another order, unrelated to any epoch's.
+    EpochOrder(uint64_t seed, int64_t epoch, int64_t samples, Shuffle shuffle = Shuffle::kFull, int64_t block = 1024,
+               Purpose purpose = Purpose::kEpochOrder);
     /// The place in the data set of `position`, both in 0 … samples-1.
     int64_t index(int64_t position) const;
 

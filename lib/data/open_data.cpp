@@ -11,6 +11,7 @@
 #include "data/npz.hpp"
 #include "data/synthetic.hpp"
 #include "data/tfrecord.hpp"
+#include "data/validation.hpp"
 
 namespace lockstep {
 namespace {
@@ -42,11 +43,11 @@ const Format& format_of(const Config& config) {
 }  // namespace
 
 DataSplits open_data(const Config& config) {
-    return format_of(config).open(config);
+    return hold_out(config, format_of(config).open(config));
 }
 
 DataFacts data_facts(const Config& config) {
-    return format_of(config).facts(config);
+    return hold_out(config, format_of(config).facts(config));
 }
 
 }  // namespace lockstep
