@@ -17,7 +17,7 @@ struct Graph {
     Graph(Model model_, Backend& backend_);
 
     const MemoryPlan& memory(bool training) const { return training ? training_memory : evaluation_memory; }
-    int classes() const { return model.layers.back().out.channels; }
+    int outputs() const { return model.layers.back().out.channels; }
 
     Backend& backend;
     Model model;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
 #include "nn/graph.hpp"
+#include "nn/norm_exchange.hpp"
 #include "nn/pass_program.hpp"
 #include "nn/step_plan.hpp"
 #include "nn/step_run.hpp"
@@ -24,25 +26,36 @@ struct Pattern {
     bool training = true;
     int shards = 0;
     ShardRange range;
-    std::vector<int64_t> sizes;                    // of the shards in `range`
+    std::vector<int64_t> sizes;  // of the shards in `range`; with batch norm of all
+    bool alone = false;
     PassProgram program;                           // evaluation: one pass
     std::vector<std::shared_ptr<StepPlan>> plans;  // of each pass
     int64_t last_use = 0;
-    uint64_t number = 0;  // no other pattern of the network has or had it
+    uint64_t number = 0;          // no other pattern of the network has or had it
+    NormProgram norms;            // training, where there is batch norm
+    std::vector<int> first_leaf;  // of each pass: its first shard among those that are not empty
 
-    bool is_for(bool training_, int shards_, ShardRange range_, std::span<const int64_t> all_sizes) const {
-        return training == training_ && shards == shards_ && range == range_ &&
-               std::equal(sizes.begin(), sizes.end(), all_sizes.begin() + range.begin);
+    bool is_for(bool training_, int shards_, ShardRange range_, bool alone_,
+                std::span<const int64_t> known_sizes) const {
+        return training == training_ && shards == shards_ && range == range_ && alone == alone_ &&
+               std::equal(sizes.begin(), sizes.end(), known_sizes.begin(), known_sizes.end());
     }
 };
 
 }  // namespace
 
 struct Network::State {
-    State(const ModelSpec& spec, Backend& backend, int64_t most_rows_, StepGraphs* graphs_)
-        : graph(build_model(spec), backend), most_rows(most_rows_), graphs(graphs_) {}
+    State(Model model, Backend& backend, int64_t most_rows_, StepGraphs* graphs_, Communicator* comm_)
+        : graph(std::move(model), backend),
+          most_rows(most_rows_),
+          graphs(graphs_),
+          comm(comm_),
+          norms(graph.model.layers, backend, comm_) {}
 
-    Pattern& pattern_for(bool training, int shards, ShardRange range, std::span<const int64_t> sizes);
+    Pattern& pattern_for(bool training, int shards, ShardRange range, std::span<const int64_t> sizes,
+                         bool alone = true);
+    NormProgram norms_of(int shards, ShardRange range, std::span<const int64_t> sizes, bool alone) const;
+    void take_part(FunctionRef<void(int64_t first)> ready);
     Pattern& make_room();
     std::shared_ptr<StepPlan> known(bool training, const FoldProgram& fold) const;
     std::shared_ptr<StepPlan> adopt(StepPlan plan);
@@ -64,6 +77,8 @@ struct Network::State {
     Graph graph;
     int64_t most_rows;
     StepGraphs* graphs;
+    Communicator* comm;
+    NormExchange norms;
     std::vector<uint64_t> key;  // of the graph asked for last
     std::vector<std::unique_ptr<Pattern>> patterns;
     uint64_t patterns_made = 0;
@@ -73,21 +88,39 @@ struct Network::State {
     std::vector<std::unique_ptr<Buffer>> sums;  // of passes, [kLead | flat elements]
 };
 
-Pattern& Network::State::pattern_for(bool training, int shards, ShardRange range, std::span<const int64_t> sizes) {
+Pattern& Network::State::pattern_for(bool training, int shards, ShardRange range, std::span<const int64_t> sizes,
+                                     bool alone) {
+    const bool has_norms = training && norms.any();
+    const std::span<const int64_t> known_sizes =
+        has_norms ? sizes
+                  : sizes.subspan(static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.size()));
     for (const auto& pattern : patterns) {
-        if (!pattern->is_for(training, shards, range, sizes)) continue;
+        if (!pattern->is_for(training, shards, range, alone, known_sizes)) continue;
         pattern->last_use = ++uses;
         return *pattern;
     }
-    Pattern made{training, shards, range, {}, {}, {}, ++uses, ++patterns_made};
-    made.sizes.assign(sizes.begin() + range.begin, sizes.begin() + range.end);
+    Pattern made;
+    made.training = training;
+    made.shards = shards;
+    made.range = range;
+    made.sizes.assign(known_sizes.begin(), known_sizes.end());
+    made.alone = alone;
+    made.last_use = ++uses;
+    made.number = ++patterns_made;
     made.program = pass_program(shards, range, sizes, training ? most_rows : 0);
+    if (has_norms) made.norms = norms_of(shards, range, sizes, alone);
+    int leaves = 0;
+    for (const PassProgram::Pass& pass : made.program.passes) {
+        made.first_leaf.push_back(leaves);
+        for (int v = pass.shards.begin; v < pass.shards.end; ++v) leaves += sizes[static_cast<std::size_t>(v)] > 0;
+    }
     Pattern& pattern = make_room();
     pattern = std::move(made);
     for (const PassProgram::Pass& pass : pattern.program.passes) {
         std::shared_ptr<StepPlan> plan = known(training, fold_program(shards, pass.shards, sizes));
         if (!plan) {
-            plan = adopt(training ? plan_training(graph, shards, pass.shards, sizes) : plan_evaluation(graph, sizes));
+            plan = adopt(training ? plan_training(graph, shards, pass.shards, sizes, norms.elements())
+                                  : plan_evaluation(graph, sizes));
         }
         pattern.plans.push_back(std::move(plan));
     }
@@ -95,6 +128,23 @@ Pattern& Network::State::pattern_for(bool training, int shards, ShardRange range
         sums.push_back(graph.backend.allocate(static_cast<std::size_t>(sum_floats(graph)) * sizeof(float)));
     }
     return pattern;
+}
+
+NormProgram Network::State::norms_of(int shards, ShardRange range, std::span<const int64_t> sizes, bool alone) const {
+    if (alone || comm == nullptr) return norm_program(shards, {&range, 1}, 0, sizes);
+    std::vector<ShardRange> ranges;
+    for (int r = 0; r < comm->size(); ++r) ranges.push_back(shards_of_rank(shards, r, comm->size()));
+    return norm_program(shards, ranges, static_cast<std::size_t>(comm->rank()), sizes);
+}
+
+/// A rank without rows meets the others all the same, in the order in which they do.
+void Network::State::take_part(FunctionRef<void(int64_t first)> ready) {
+    if (graph.borders.empty()) return;
+    for (const std::size_t border : graph.borders) norms.meet_forward(border);
+    for (std::size_t i = graph.layers.size(); i-- > graph.model.prefix;) {
+        if (graph.model.layers[i].has_weights()) ready(graph.model.layers[i].weight);
+    }
+    for (auto border = graph.borders.rbegin(); border != graph.borders.rend(); ++border) norms.meet_backward(*border);
 }
 
 /// A new one, or that which was not used for longest.
@@ -160,7 +210,7 @@ void Network::State::run_pass(const Pattern& pattern, std::size_t number, const 
     rows.pixels += pass.first_row * graph.model.layers.front().in.elements();
     rows.labels += pass.first_row;
     rows.positions += pass.first_row;
-    StepRun run(graph, plan, arena->data(), rows, weights);
+    StepRun run(graph, plan, arena->data(), rows, weights, &norms, pattern.first_leaf[number]);
     const auto work = [&](FunctionRef<void(int64_t first)> done) {
         auto gradients_final = [&, end = flat](int64_t first) mutable {
             add(kLead + first, kLead + end);
@@ -177,7 +227,7 @@ void Network::State::run_pass(const Pattern& pattern, std::size_t number, const 
             gradients_final(0);
         }
     };
-    if (graphs == nullptr) return work(ready);
+    if (graphs == nullptr || norms.has_borders()) return work(ready);
     const auto none = [](int64_t) {};
     const auto all = [&] { work(none); };
     graphs->run(key_of(pattern, number, rows, weights, partial), all);
@@ -196,6 +246,7 @@ std::span<const uint64_t> Network::State::key_of(const Pattern& pattern, std::si
                 drops ? static_cast<uint64_t>(rows.epoch) : 0});
     for (const float* root : partial) key.push_back(address(root));
     for (const auto& own : sums) key.push_back(address(own->data()));
+    if (norms.any()) key.push_back(address(norms.moments(0, 0)));
     return key;
 }
 
@@ -208,15 +259,31 @@ void Network::State::tell_final(FunctionRef<void(int64_t first)> ready) const {
     if (graph.leaf_elements > 0) ready(0);
 }
 
-Network::Network(const ModelSpec& spec, Backend& backend, int64_t most_rows, StepGraphs* graphs)
-    : state_(std::make_unique<State>(spec, backend, most_rows, graphs)) {}
+Network::Network(const ModelSpec& spec, Backend& backend, int64_t most_rows, StepGraphs* graphs, Communicator* comm)
+    : Network(build_model(spec), backend, most_rows, graphs, comm) {}
+Network::Network(Model model, Backend& backend, int64_t most_rows, StepGraphs* graphs, Communicator* comm)
+    : state_(std::make_unique<State>(std::move(model), backend, most_rows, graphs, comm)) {}
 Network::~Network() = default;
 
 const ParameterTable& Network::parameters() const {
     return state_->graph.model.parameters;
 }
+int Network::outputs() const {
+    return state_->graph.outputs();
+}
+const LossSpec& Network::loss() const {
+    return state_->graph.model.loss;
+}
 int Network::classes() const {
-    return state_->graph.classes();
+    switch (loss().kind) {
+        case LossKind::kSoftmax:
+            return outputs();
+        case LossKind::kSigmoid:
+            return 2;
+        case LossKind::kSquared:
+            break;
+    }
+    return 0;
 }
 
 std::string Network::summary() const {
@@ -232,18 +299,27 @@ std::string Network::summary() const {
 void Network::train_step(const NetworkInput& input, int shards, ShardRange range, std::span<const int64_t> sizes,
                          const float* weights, std::span<float* const> partial, FunctionRef<void(int64_t first)> ready,
                          FunctionRef<void()> pass_done) {
-    if (input.rows == 0) {  // a rank without samples: it has no partial sums
-        ready(0);
-        return;
-    }
     State& state = *state_;
-    const Pattern& pattern = state.pattern_for(true, shards, range, sizes);
+    if (input.rows == 0 && !state.norms.any()) return ready(0);  // a rank without samples: it has no partial sums
+    const Pattern& pattern = state.pattern_for(true, shards, range, sizes, input.alone);
     const PassProgram& program = pattern.program;
+    if (state.norms.any()) state.norms.begin(pattern.norms, input.alone);
     const int rows = program.passes.empty() ? 0 : program.passes.back().first_row + program.passes.back().rows;
     if (rows != input.rows || static_cast<std::size_t>(program.roots) != partial.size()) {
         fail(ErrorKind::kRuntime,
              "training step: {} rows and {} partial sums were given, shards [{}, {}) have {} and {}", input.rows,
              partial.size(), range.begin, range.end, rows, program.roots);
+    }
+    if (program.passes.empty()) {
+        state.take_part(ready);
+        return ready(0);
+    }
+    if (state.norms.has_borders() && program.passes.size() > 1) {
+        fail(ErrorKind::kUsage,
+             "batch.micro = {}: with batch_norm.scope = \"global\" a rank's samples ({}) must be in memory at once, "
+             "since every layer's statistics are those of the whole batch; set batch.micro = 0, use more ranks, or "
+             "batch_norm.scope = \"shard\"",
+             state.most_rows, rows);
     }
     const auto none = [](int64_t) {};
     for (std::size_t p = 0; p < program.passes.size(); ++p) {
@@ -251,6 +327,14 @@ void Network::train_step(const NetworkInput& input, int shards, ShardRange range
         state.run_pass(pattern, p, input, weights, partial, last ? ready : FunctionRef<void(int64_t)>(none));
         if (!last) pass_done();
     }
+}
+
+void Network::update_running(float* weights) {
+    if (state_->norms.any()) state_->norms.update_running(weights);
+}
+
+bool Network::meets_in_step() const {
+    return state_->norms.has_borders();
 }
 
 const float* Network::logits(const float* pixels, int rows, const float* weights) {
@@ -277,7 +361,7 @@ int64_t Network::most_rows() const {
 int64_t Network::training_bytes(int shards, ShardRange range, std::span<const int64_t> sizes) const {
     int64_t most = 0;
     for (const PassProgram::Pass& pass : pass_program(shards, range, sizes, state_->most_rows).passes) {
-        most = std::max(most, plan_training(state_->graph, shards, pass.shards, sizes).bytes);
+        most = std::max(most, plan_training(state_->graph, shards, pass.shards, sizes, state_->norms.elements()).bytes);
     }
     return most;
 }
@@ -289,6 +373,25 @@ int64_t Network::pass_sum_bytes(int shards, ShardRange range, std::span<const in
 
 int64_t Network::evaluation_bytes(std::span<const int64_t> sizes) const {
     return plan_evaluation(state_->graph, sizes).bytes;
+}
+
+namespace {
+
+NormProgram norms_of_rank(int shards, int rank, int world, std::span<const int64_t> sizes) {
+    std::vector<ShardRange> ranges;
+    for (int r = 0; r < world; ++r) ranges.push_back(shards_of_rank(shards, r, world));
+    return norm_program(shards, ranges, static_cast<std::size_t>(rank), sizes);
+}
+
+}  // namespace
+
+int64_t Network::norm_bytes(int shards, int rank, int world, std::span<const int64_t> sizes) const {
+    return state_->norms.any() ? state_->norms.bytes(norms_of_rank(shards, rank, world, sizes)) : 0;
+}
+
+int64_t Network::norm_floats_sent(int shards, int rank, int world, std::span<const int64_t> sizes) const {
+    if (!state_->norms.any() || world == 1) return 0;
+    return state_->norms.floats_sent(norms_of_rank(shards, rank, world, sizes), rank);
 }
 
 int64_t Network::arena_bytes() const {

@@ -12,12 +12,16 @@
 
 #include "backend/backend.hpp"
 #include "backend/step_graphs.hpp"
+#include "comm/communicator.hpp"
 #include "core/canonical_tree.hpp"
 #include "core/function_ref.hpp"
+#include "nn/loss.hpp"
 #include "nn/model_spec.hpp"
 #include "nn/parameters.hpp"
 
 namespace lockstep {
+
+struct Model;
 
 /// The local rows of one step, as the loader gives them.
 struct NetworkInput {
@@ -27,6 +31,7 @@ struct NetworkInput {
     const int32_t* labels = nullptr;
     const int64_t* positions = nullptr;
     float loss_scale = 1;  // a power of two that the gradients are multiplied by; the loss is not
+    bool alone = false;    // the shards are all there are: nothing is exchanged with other ranks
 };
 
 /// Where the lead of a flat gradient holds what rides along (see ReduceLayout): floats before the first gradient
@@ -41,7 +46,13 @@ class Network {
     /// A training step takes its rows in passes of whole shards with at most `most_rows` samples, or of one shard; 0:
     /// all at once. The passes change no bit.
     /// With `graphs` the work of a pass is one of them: `ready` is then called for all of it when it is queued.
-    Network(const ModelSpec& spec, Backend& backend, int64_t most_rows = 0, StepGraphs* graphs = nullptr);
+    /// `comm`: the ranks that hold the other shards, with whom batch norm exchanges moments (shards_of_rank); null:
+    /// there are none.
+    Network(const ModelSpec& spec, Backend& backend, int64_t most_rows = 0, StepGraphs* graphs = nullptr,
+            Communicator* comm = nullptr);
+    /// Of a model that is no zoo's.
+    Network(Model model, Backend& backend, int64_t most_rows = 0, StepGraphs* graphs = nullptr,
+            Communicator* comm = nullptr);
     ~Network();
 
     const ParameterTable& parameters() const;
@@ -57,14 +68,24 @@ class Network {
         const NetworkInput& input, int shards, ShardRange range, std::span<const int64_t> sizes, const float* weights,
         std::span<float* const> partial, FunctionRef<void(int64_t first)> ready, FunctionRef<void()> pass_done = [] {});
 
-    /// Evaluation mode (no dropout): logits [rows][classes] of any number of rows. The buffer is valid until the next
+    /// After a step that changes the weights, before the next one: running values go on by the moments of its whole
+    /// batch. Collective where there is batch norm, else nothing.
+    void update_running(float* weights);
+    /// Whether the shards of all ranks meet in the middle of a step (batch norm with scope global): then a rank's rows
+    /// must fit in one pass, and train_step and update_running are collective even for a rank without rows.
+    bool meets_in_step() const;
+
+    /// Evaluation mode (no dropout): logits [rows][outputs] of any number of rows. The buffer is valid until the next
     /// call of this or of train_step: both work in the same memory.
     const float* logits(const float* pixels, int rows, const float* weights);
     /// The same of consecutive shards of these sizes. Where a vendor's library computes, its bits may depend on how
     /// many rows it is given at once; so it is given a shard's, which are the same on whichever rank.
     const float* logits(const float* pixels, std::span<const int64_t> sizes, const float* weights);
 
-    int classes() const;
+    /// Of a row: one for each class, or one.
+    int outputs() const;
+    const LossSpec& loss() const;
+    int classes() const;  // 0: a regression
     /// As given; 0 = all rows at once.
     int64_t most_rows() const;
 
@@ -74,6 +95,10 @@ class Network {
     /// Bytes beside the arena that sums of passes need until they are added to others.
     int64_t pass_sum_bytes(int shards, ShardRange range, std::span<const int64_t> sizes) const;
     int64_t evaluation_bytes(std::span<const int64_t> sizes) const;
+    /// Bytes beside the arena for the moments of batch norm, of rank `rank` of `world`.
+    int64_t norm_bytes(int shards, int rank, int world, std::span<const int64_t> sizes) const;
+    /// Floats that it sends of them in a step.
+    int64_t norm_floats_sent(int shards, int rank, int world, std::span<const int64_t> sizes) const;
     /// What the passes so far made of it: the largest of their needs.
     int64_t arena_bytes() const;
 

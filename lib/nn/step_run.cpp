@@ -3,7 +3,7 @@
 namespace lockstep {
 
 StepRun::StepRun(const Graph& graph, const StepPlan& plan, std::byte* arena, const NetworkInput& input,
-                 const float* weights)
+                 const float* weights, NormExchange* norms, int first_leaf)
     : graph_(graph),
       model_(graph.model),
       memory_(graph.memory(plan.training)),
@@ -11,35 +11,54 @@ StepRun::StepRun(const Graph& graph, const StepPlan& plan, std::byte* arena, con
       plan_(plan),
       arena_(arena),
       input_(input),
-      weights_(weights) {}
+      weights_(weights),
+      norms_(norms),
+      first_leaf_(first_leaf) {}
 
 void StepRun::forward(bool prepare) {
     if (prepare) {
         for (const auto& layer : graph_.layers) layer->prepare(backend_.main(), weights_);
     }
-    if (!plan_.ranges.empty()) forward_prefix();
+    if (!plan_.ranges.empty()) {
+        std::size_t begin = 0;
+        for (const std::size_t border : graph_.borders) {
+            if (!plan_.training) break;
+            forward_segment({begin, border});
+            norms_->meet_forward(border);
+            begin = border;
+        }
+        forward_segment({begin, model_.prefix});
+    }
     for (std::size_t i = model_.prefix; i < graph_.layers.size(); ++i) {
         graph_.layers[i]->forward(pass(backend_.main(), all_rows()), values(i, all_rows(), 0));
     }
 }
 
 const float* StepRun::logits() const {
-    return address(memory_.outputs.back(), graph_.classes(), 0, 0);
+    return address(memory_.outputs.back(), graph_.outputs(), 0, 0);
 }
 
-void StepRun::forward_prefix() {
+void StepRun::forward_segment(Segment segment) {
     backend_.for_each_range(plan_.ranges, [&](Stream& stream, int r) {
         const ShardRange range = plan_.ranges[static_cast<std::size_t>(r)];
         for (int b = range.begin; b < range.end; ++b) {
             const Block block = plan_.blocks[static_cast<std::size_t>(b)];
             for (int number = 0; number < plan_.pieces(block); ++number) {
                 const Block piece = plan_.piece(block, number);
-                for (std::size_t i = 0; i < model_.prefix; ++i) {
+                for (std::size_t i = segment.begin; i < segment.end; ++i) {
                     graph_.layers[i]->forward(pass(stream, piece), values(i, piece, r));
                 }
             }
+            if (plan_.training && is_border(segment.end)) leave_moments(segment.end, stream, block, r);
         }
     });
+}
+
+void StepRun::leave_moments(std::size_t border, Stream& stream, Block block, int r) {
+    const LayerSpec& spec = model_.layers[border];
+    const LayerValues at = values(border, block, r);
+    backend_.batch_moments(stream, int64_t{block.rows} * spec.in.height * spec.in.width, spec.in.channels, at.x,
+                           at.moments);
 }
 
 Pass StepRun::pass(Stream& stream, Block block) const {
@@ -66,6 +85,13 @@ LayerValues StepRun::values(std::size_t i, Block block, int r) const {
     }
     at.x = at.inputs[0];
     at.y = address(memory_.outputs[i], spec.out.elements(), block.first, r);
+    if (plan_.training && spec.kind == LayerKind::kBatchNorm) {
+        at.moments = norms_->moments(i, first_leaf_ + block.number);
+        at.statistics = spec.norm.global
+                            ? norms_->statistics(i)
+                            : floats(plan_.statistics + block.number * plan_.statistics_bytes) + norms_->offset(i);
+        at.samples = spec.norm.global ? norms_->samples() : block.rows;
+    }
     if (spec.tap_bytes() > 0) {
         at.taps = reinterpret_cast<uint8_t*>(arena_ + plan_.taps[i]) + block.first * spec.tap_bytes();
     }

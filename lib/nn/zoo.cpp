@@ -51,9 +51,6 @@ const ZooRow& row_of(const std::string& name) {
 
 void check_outputs(const ModelSpec& spec) {
     const bool softmax = spec.loss == "softmax", sigmoid = spec.loss == "sigmoid";
-    if (!softmax && !sigmoid && spec.loss != "mse") {
-        fail(ErrorKind::kUsage, "train.loss: \"{}\" is not one of softmax, sigmoid, mse", spec.loss);
-    }
     if (softmax && spec.classes < 1) {
         fail(ErrorKind::kUsage, "train.loss: softmax needs classes, and the data have none; use \"mse\"");
     }
@@ -69,6 +66,7 @@ Model build_model(const ModelSpec& spec) {
     if (spec.input.elements() < 1) {
         fail(ErrorKind::kUsage, "model: samples of {} make no network", Builder::text(spec.input));
     }
+    const LossSpec loss = loss_spec(spec.loss, spec.label_smoothing);
     check_outputs(spec);
     if (!(spec.dropout >= 0 && spec.dropout < 1)) {
         fail(ErrorKind::kUsage, "model.dropout: {} is not in [0, 1)", spec.dropout);
@@ -83,7 +81,9 @@ Model build_model(const ModelSpec& spec) {
             {.conv = WeightStart::kScaled, .hidden = WeightStart::kTruncatedHe, .output = WeightStart::kTruncated});
     }
     row.build(builder);
-    return std::move(builder).finish();
+    Model model = std::move(builder).finish();
+    model.loss = loss;
+    return model;
 }
 
 }  // namespace lockstep

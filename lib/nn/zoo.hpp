@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nn/layer.hpp"
+#include "nn/loss.hpp"
 #include "nn/model_spec.hpp"
 #include "nn/parameters.hpp"
 
@@ -13,6 +14,7 @@ namespace lockstep {
 struct Model {
     std::vector<LayerSpec> layers;
     ParameterTable parameters;
+    LossSpec loss;
     std::size_t prefix = 0;  // layers up to the last convolution, pooling or normalisation: these run shard by shard
 };
 
