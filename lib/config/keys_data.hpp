@@ -105,8 +105,9 @@ inline constexpr Key kDataKeys[] = {
     {.name = "data.y", .field = field<&Config::data, &Config::Data::y>(), .doc = "npz: the array of labels"},
     {.name = "data.validation",
      .field = field<&Config::data, &Config::Data::validation>(),
-     .doc = "share of the training data held out, chosen by (seed, samples): evaluation while training is of it, and of "
-            "the test data after the last step only",
+     .doc =
+         "share of the training data held out, chosen by (seed, samples): evaluation while training is of it, and of "
+         "the test data after the last step only",
      .range = kBelowOne},
     {.name = "data.columns",
      .field = field<&Config::data, &Config::Data::columns>(),
@@ -139,8 +140,7 @@ inline constexpr Key kDataKeys[] = {
      .choices = "lockstep|tf|torchvision"},
     {.name = "model.weights",
      .field = field<&Config::model, &Config::Model::weights>(),
-     .doc = "safetensors file to start from",
-     .later = "*",
+     .doc = "safetensors file to start from, perhaps PyTorch's; its tensors that the model does not have are left out",
      .effect = KeyEffect::kPath,
      .path = true},
     {.name = "model.layers",

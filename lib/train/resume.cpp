@@ -123,6 +123,11 @@ void check_resumable(const CheckpointState& from, const std::string& where, cons
         fault(fmt::format("the test data differ: {} then, {} now", from.test_data.empty() ? "none" : from.test_data,
                           facts.test_data.empty() ? "none" : facts.test_data));
     }
+    if (from.weights != facts.weights) {
+        fault(fmt::format("the tensors of model.weights differ: {} then, {} now",
+                          from.weights.empty() ? "none" : from.weights,
+                          facts.weights.empty() ? "none" : facts.weights));
+    }
     if (plan.total_steps < from.total_steps) {
         fault(fmt::format("{} steps in all were asked of it, now {}; a resumed run may only be longer",
                           from.total_steps, plan.total_steps));

@@ -8,6 +8,7 @@
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 #include "train/checkpoint.hpp"
+#include "train/initial_weights.hpp"
 #include "train/run_directory.hpp"
 #include "train/settings.hpp"
 #include "train/start_check.hpp"
@@ -22,6 +23,7 @@ struct StartingPoint {
     std::string path;  // of the checkpoint, "" for a fresh start
     std::optional<LossScaleState> loss_scale;
     std::optional<HistoryState> history;
+    InitialWeights initial;  // of a fresh start with model.weights
     // Rank 0, and only where the run directory goes on:
     int64_t metrics_bytes = 0;
     std::vector<MetricsLine> metrics_lines;

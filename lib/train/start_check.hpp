@@ -14,7 +14,7 @@ struct StartFacts {
     std::string arithmetic;  // numeric fingerprint, once there is a device
     std::string train_data;  // fingerprints
     std::string test_data;
-    std::string weights = {};  // of the file of model.weights, which rank 0 alone reads; set there alone
+    std::string weights = {};  // of the file of model.weights, which rank 0 reads
 };
 
 /// Collective; throws SharedError: kUsage for a differing key, version or arithmetic, kData for differing data. Then

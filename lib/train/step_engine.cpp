@@ -78,7 +78,10 @@ void StepEngine::restore(const StartingPoint& start) {
     const auto upload = [&](float* device) {
         backend_.upload(backend_.main(), flat.data(), device, flat.size() * sizeof(float));
     };
-    if (start.model.empty()) {
+    if (start.model.empty() && !start.initial.file.empty()) {
+        load_initial_weights(start.initial, parameters, flat.data());
+        upload(weights_->floats());
+    } else if (start.model.empty()) {
         ThreadPool pool(std::max(1, available_cpus() / comm_.local_size()));
         parameters.initialise(static_cast<uint64_t>(config_.seed), flat, pool);
         upload(weights_->floats());

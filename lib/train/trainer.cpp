@@ -406,7 +406,10 @@ TrainResult train_on(Communicator& comm, LoadedConfig loaded, const DataSplits& 
     std::optional<RunDirectory> directory;
     if (!options.out.empty()) directory.emplace(options.out);
     RunDirectory* const folder = directory ? &*directory : nullptr;
-    const StartingPoint start = find_start(comm, folder, options.resume, options.resume_path, config, *plan, facts);
+    InitialWeights initial = read_initial_weights(comm, config);
+    agree(comm, [&] { facts.weights = fingerprint_of(initial); });
+    StartingPoint start = find_start(comm, folder, options.resume, options.resume_path, config, *plan, facts);
+    if (start.path.empty()) start.initial = std::move(initial);
     if (start.already_done) {
         inform("{}: the run is done: {} steps", options.out, start.step);
         TrainResult result;

@@ -78,7 +78,8 @@ Verification verify_on(Communicator& job, LoadedConfig loaded, const DataSplits&
         if (options.fault) check_fault(*options.fault, worlds.back(), steps, "--fault");
     });
     const WorldMeans means = common_means(job, config, *data.train);
-    const WorldTask task{config, *plan, *data.train};
+    const InitialWeights weights = read_initial_weights(job, config);
+    const WorldTask task{config, *plan, *data.train, weights};
     Verification verification = WorldRounds(job, task, cast_worlds(worlds, config, means), steps, options.fault).run();
     verification.config = loaded.name;
     verification.algorithm = config.reduce.algorithm;

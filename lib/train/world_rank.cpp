@@ -43,7 +43,9 @@ WorldRank::WorldRank(Communicator& comm, const WorldTask& task, const WorldCast&
             engine_->watch(*fault_);
         }
         engine_->watch(*this);
-        engine_->restore({});
+        StartingPoint start;
+        start.initial = task.weights;
+        engine_->restore(start);
     });
 }
 

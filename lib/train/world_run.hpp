@@ -11,6 +11,7 @@
 #include "config/config.hpp"
 #include "data/dataset.hpp"
 #include "train/fault.hpp"
+#include "train/initial_weights.hpp"
 #include "train/settings.hpp"
 #include "train/world_digest.hpp"
 #include "train/world_plan.hpp"
@@ -22,6 +23,7 @@ struct WorldTask {
     const Config& config;
     const RunPlan& plan;
     const Dataset& data;
+    const InitialWeights& weights;
 };
 
 /// The numbers behind a place, in the order of the files.

@@ -1,0 +1,32 @@
+// model.weights: a safetensors file to start from, one of Lockstep's or one that PyTorch wrote under the same names.
+// Rank 0 alone reads it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "config/config.hpp"
+#include "nn/parameters.hpp"
+
+namespace lockstep {
+
+struct InitialWeights {
+    std::vector<std::byte> file;  // empty: the model's own initial values
+    std::string where;            // its path, as rank 0 knows it
+};
+
+/// Reads the file that rank 0's config names, if any, and hands it to all ranks. Collective.
+InitialWeights read_initial_weights(Communicator& comm, const Config& config);
+
+/// What stands in checkpoints and must be equal on resume: of names, shapes and values, not of the path. Empty without
+/// a file.
+std::string fingerprint_of(const InitialWeights& weights);
+
+/// Fills `flat` (stored_elements() of them). Tensors that the model does not have are left out, with a warning that
+/// names them (PyTorch's num_batches_tracked). Throws kUsage with a line for each of the model's tensors that is
+/// missing or has another shape or type.
+void load_initial_weights(const InitialWeights& weights, const ParameterTable& parameters, float* flat);
+
+}  // namespace lockstep
