@@ -14,7 +14,10 @@ Graph::Graph(Model model_, Backend& backend_)
     for (std::size_t i = 0; i < model.prefix; ++i) {
         leaf_offsets.push_back(leaf_elements);
         leaf_elements += (layers[i]->leaf_elements() + border - 1) / border * border;
+        has_norms = has_norms || model.layers[i].kind == LayerKind::kBatchNorm;
+        if (model.layers[i].is_border()) borders.push_back(i);
     }
+    leaf_offsets.push_back(leaf_elements);
 }
 
 }  // namespace lockstep

@@ -23,8 +23,10 @@ struct Graph {
     Model model;
     std::vector<std::unique_ptr<Layer>> layers;
     MemoryPlan training_memory, evaluation_memory;
-    std::vector<int64_t> leaf_offsets;  // of each layer of the prefix: where its part of a leaf begins
+    std::vector<int64_t> leaf_offsets;  // of each layer of the prefix: where its part of a leaf begins; the end
     int64_t leaf_elements = 0;          // 0: the prefix has no weights
+    bool has_norms = false;  // a block's statistics are wanted before its next layer: training takes whole ones
+    std::vector<std::size_t> borders;  // layers at which all blocks meet in training, ascending
 };
 
 }  // namespace lockstep

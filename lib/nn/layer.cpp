@@ -22,8 +22,14 @@ std::unique_ptr<Layer> make_layer(const LayerSpec& spec, Backend& backend) {
             return make_concat_layer(spec, backend);
         case LayerKind::kPadChannels:
             return make_pad_channels_layer(spec, backend);
-        default:  // the kinds whose layers are not there yet
-            break;
+        case LayerKind::kBatchNorm:
+            return make_batch_norm_layer(spec, backend);
+        case LayerKind::kLrn:
+            return make_lrn_layer(spec, backend);
+        case LayerKind::kSigmoid:
+            return make_sigmoid_layer(spec, backend);
+        case LayerKind::kExpand:
+            return make_expand_layer(spec, backend);
     }
     fail(ErrorKind::kRuntime, "layer {}: of an unknown kind ({})", spec.name, static_cast<int>(spec.kind));
 }

@@ -106,6 +106,11 @@ struct LayerValues {
     uint8_t* taps = nullptr;
     std::array<const float*, kMostInputs> inputs{};  // of a layer with several: all
     int input = 0;                                   // on the way back: whose gradient dx is
+    // Batch norm, [2][channels] each.
+    float* moments = nullptr;     // of this block
+    float* statistics = nullptr;  // mean and 1 / deviation
+    const float* sums = nullptr;  // on the way back: of dy * xhat and of dy
+    int64_t samples = 0;          // behind statistics and sums
 };
 
 class Layer {
@@ -140,6 +145,10 @@ std::unique_ptr<Layer> make_dropout_layer(const LayerSpec& spec, Backend& backen
 std::unique_ptr<Layer> make_dense_layer(const LayerSpec& spec, Backend& backend);
 std::unique_ptr<Layer> make_add_layer(const LayerSpec& spec, Backend& backend);
 std::unique_ptr<Layer> make_concat_layer(const LayerSpec& spec, Backend& backend);
+std::unique_ptr<Layer> make_batch_norm_layer(const LayerSpec& spec, Backend& backend);
+std::unique_ptr<Layer> make_lrn_layer(const LayerSpec& spec, Backend& backend);
+std::unique_ptr<Layer> make_expand_layer(const LayerSpec& spec, Backend& backend);
+std::unique_ptr<Layer> make_sigmoid_layer(const LayerSpec& spec, Backend& backend);
 std::unique_ptr<Layer> make_pad_channels_layer(const LayerSpec& spec, Backend& backend);
 
 }  // namespace lockstep

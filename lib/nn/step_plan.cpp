@@ -42,7 +42,7 @@ int rows_of_piece(const Graph& graph, int block_rows) {
     return static_cast<int>(std::clamp<int64_t>(graph.backend.piece_bytes() / (elements * kFloat), 1, 1 << 30));
 }
 
-void lay_out(StepPlan& plan, const Graph& graph) {
+void lay_out(StepPlan& plan, const Graph& graph, int64_t norm_elements) {
     const Model& model = graph.model;
     const MemoryPlan& memory = graph.memory(plan.training);
     const int64_t rows = plan.fold.rows;
@@ -51,7 +51,7 @@ void lay_out(StepPlan& plan, const Graph& graph) {
     for (std::size_t i = 0; i < model.prefix; ++i) plan.taps.push_back(layout.take(rows * model.layers[i].tap_bytes()));
     int block_rows = 0;
     for (const Block& block : plan.blocks) block_rows = std::max(block_rows, block.rows);
-    plan.piece_rows = rows_of_piece(graph, block_rows);
+    plan.piece_rows = plan.training && graph.has_norms ? std::max(1, block_rows) : rows_of_piece(graph, block_rows);
     for (const int64_t elements : memory.transient_elements) {
         plan.transient_places.push_back(plan.transient_bytes);
         plan.transient_bytes += layout.padded(block_rows * elements * kFloat);
@@ -61,6 +61,8 @@ void lay_out(StepPlan& plan, const Graph& graph) {
         for (const int64_t elements : memory.gradient_elements) {
             plan.gradient_arrays.push_back(layout.take(rows * elements * kFloat));
         }
+        plan.statistics_bytes = layout.padded(norm_elements * kFloat);
+        plan.statistics = layout.take(static_cast<int64_t>(plan.blocks.size()) * plan.statistics_bytes);
         plan.losses = layout.take(rows * kFloat);
         plan.leaf_bytes = layout.padded(graph.leaf_elements * kFloat);
         plan.leaf_slots = layout.take(plan.leaves.slots * plan.leaf_bytes);
@@ -72,7 +74,7 @@ void lay_out(StepPlan& plan, const Graph& graph) {
 
 Block StepPlan::piece(Block block, int which) const {
     const IndexRange rows = part_of(block.rows, which, pieces(block));
-    return {block.first + static_cast<int>(rows.begin), static_cast<int>(rows.end - rows.begin)};
+    return {block.first + static_cast<int>(rows.begin), static_cast<int>(rows.end - rows.begin), block.number};
 }
 
 bool StepPlan::equals(bool training_, const FoldProgram& fold_) const {
@@ -83,18 +85,20 @@ bool StepPlan::equals(bool training_, const FoldProgram& fold_) const {
            std::equal(fold.leaves.begin(), fold.leaves.end(), fold_.leaves.begin(), fold_.leaves.end(), same);
 }
 
-StepPlan plan_training(const Graph& graph, int shards, ShardRange range, std::span<const int64_t> sizes) {
+StepPlan plan_training(const Graph& graph, int shards, ShardRange range, std::span<const int64_t> sizes,
+                       int64_t norm_elements) {
     StepPlan plan;
     plan.fold = fold_program(shards, range, sizes);
     plan.gradients.resize(plan.fold.roots.size());
     plan.loss_sums.resize(plan.fold.roots.size());
     if (graph.model.prefix > 0) {
-        for (const FoldProgram::Leaf& leaf : plan.fold.leaves)
-            plan.blocks.push_back({leaf.begin, leaf.end - leaf.begin});
+        for (const FoldProgram::Leaf& leaf : plan.fold.leaves) {
+            plan.blocks.push_back({leaf.begin, leaf.end - leaf.begin, static_cast<int>(plan.blocks.size())});
+        }
         plan.ranges = graph.backend.split_items(static_cast<int>(plan.blocks.size()));
         if (graph.leaf_elements > 0) plan.leaves = leaf_program(shards, plan.fold, sizes, plan.ranges);
     }
-    lay_out(plan, graph);
+    lay_out(plan, graph, norm_elements);
     return plan;
 }
 
@@ -108,12 +112,13 @@ StepPlan plan_evaluation(const Graph& graph, std::span<const int64_t> sizes) {
         for (const FoldProgram::Leaf& shard : plan.fold.leaves) {
             const int at_once = whole ? shard.end - shard.begin : kEvaluationRows;
             for (int first = shard.begin; first < shard.end; first += at_once) {
-                plan.blocks.push_back({first, std::min(at_once, shard.end - first)});
+                plan.blocks.push_back(
+                    {first, std::min(at_once, shard.end - first), static_cast<int>(plan.blocks.size())});
             }
         }
         plan.ranges = graph.backend.split_items(static_cast<int>(plan.blocks.size()));
     }
-    lay_out(plan, graph);
+    lay_out(plan, graph, 0);
     return plan;
 }
 

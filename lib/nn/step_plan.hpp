@@ -17,6 +17,7 @@ namespace lockstep {
 struct Block {
     int first = 0;
     int rows = 0;
+    int number = 0;  // of the plan's blocks
 };
 
 struct StepPlan {
@@ -35,8 +36,10 @@ struct StepPlan {
     int64_t transient_bytes = 0;
     std::vector<int64_t> transient_places;  // of MemoryPlan's transient places, in a range's part
     std::vector<int64_t> gradient_arrays;   // of MemoryPlan's gradients
-    int64_t losses = 0;                     // [rows]
-    int64_t leaf_slots = 0;                 // [slots][leaf_bytes]
+    int64_t statistics = 0;                 // [block][statistics_bytes]
+    int64_t statistics_bytes = 0;
+    int64_t losses = 0;      // [rows]
+    int64_t leaf_slots = 0;  // [slots][leaf_bytes]
     int64_t leaf_bytes = 0;
     int64_t bytes = 0;  // of all of it
 
@@ -51,7 +54,9 @@ struct StepPlan {
 };
 
 /// Training: `sizes` has one entry for each of the `shards`.
-StepPlan plan_training(const Graph& graph, int shards, ShardRange range, std::span<const int64_t> sizes);
+/// `norm_elements`: of a block's statistics.
+StepPlan plan_training(const Graph& graph, int shards, ShardRange range, std::span<const int64_t> sizes,
+                       int64_t norm_elements);
 /// Evaluation of shards of these sizes, which nothing adds up.
 StepPlan plan_evaluation(const Graph& graph, std::span<const int64_t> sizes);
 

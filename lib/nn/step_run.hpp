@@ -7,14 +7,16 @@
 #include "core/function_ref.hpp"
 #include "nn/graph.hpp"
 #include "nn/network.hpp"
+#include "nn/norm_exchange.hpp"
 #include "nn/step_plan.hpp"
 
 namespace lockstep {
 
 class StepRun {
   public:
-    StepRun(const Graph& graph, const StepPlan& plan, std::byte* arena, const NetworkInput& input,
-            const float* weights);
+    /// `norms`: where batch norm meets other blocks in training, from the rank's shard number `first_leaf` on.
+    StepRun(const Graph& graph, const StepPlan& plan, std::byte* arena, const NetworkInput& input, const float* weights,
+            NormExchange* norms = nullptr, int first_leaf = 0);
 
     /// The prefix block by block, each stream its range of blocks; then the suffix on all rows.
     /// `prepare`: the weights may have changed since the last pass.
@@ -28,13 +30,23 @@ class StepRun {
     void backward_prefix();
 
   private:
-    void forward_prefix();
-    void backward_block(Stream& stream, int r, Block block, float* leaf);
-    /// Layer i's gradient to its inputs', for these rows.
-    void backward_layer(std::size_t i, Stream& stream, Block block, int r);
-    void add(Stream& stream, SlotAdd operands);
+    /// Layers of the prefix between two borders. Forward the first one may be a border, on the way back the last one
+    /// (`resumes`): then what all blocks found is there.
+    struct Segment {
+        std::size_t begin, end;
+        bool resumes = false;
+    };
+    void forward_segment(Segment segment);
+    void backward_segment(Segment segment);
+    void backward_block(Stream& stream, int r, Block block, Segment segment, float* leaf);
+    /// Layer i's gradient to its inputs', for these rows; `leaf`: the block's.
+    void backward_layer(std::size_t i, Stream& stream, Block block, int r, const float* leaf);
+    void leave_moments(std::size_t border, Stream& stream, Block block, int r);
+    void leave_sums(std::size_t border, Stream& stream, Block block, int r, float* leaf);
+    void add(Stream& stream, SlotAdd operands, int64_t begin, int64_t end);
+    bool is_border(std::size_t i) const { return i < model_.prefix && model_.layers[i].is_border(); }
 
-    Block all_rows() const { return {0, input_.rows}; }
+    Block all_rows() const { return {0, input_.rows, 0}; }
     Pass pass(Stream& stream, Block block) const;
     /// Where layer i finds its values for a block on range r.
     LayerValues values(std::size_t i, Block block, int r) const;
@@ -54,6 +66,8 @@ class StepRun {
     std::byte* arena_;
     const NetworkInput& input_;
     const float* weights_;
+    NormExchange* norms_;
+    int first_leaf_;
 };
 
 }  // namespace lockstep
