@@ -38,7 +38,9 @@ void StoredOptions::add_to(CLI::App& command, bool with_checkpoint) {
         .add_option("--run", run, with_checkpoint ? "Run directory; this or --checkpoint is needed" : "Run directory")
         ->type_name("DIR");
     if (with_checkpoint) {
-        command.add_option("--checkpoint", checkpoint, "A checkpoint, with -c; this or --run is needed")
+        command
+            .add_option("--checkpoint", checkpoint,
+                        "A checkpoint, or a file that names one (checkpoints/best), with -c; this or --run is needed")
             ->type_name("PATH");
         command.add_option("-c,--config", files, "Config file for --checkpoint")
             ->type_name("FILE")
@@ -49,8 +51,8 @@ void StoredOptions::add_to(CLI::App& command, bool with_checkpoint) {
         ->allow_extra_args(false);
     command.add_option("--split", split, "Which split")
         ->capture_default_str()
-        ->check(CLI::IsMember({"test", "train"}))
-        ->type_name("test|train");
+        ->check(CLI::IsMember({"test", "train", "validation"}))
+        ->type_name("test|train|validation");
     command.add_flag("--allow-singleton", allow_singleton, "Work alone though a launcher without MPI started several");
 }
 
@@ -77,9 +79,12 @@ StoredSession::StoredSession(Communicator& comm, const StoredOptions& options)
     comm.set_timeout(config.device.timeout_s);
     agree(comm, [&] {
         comm.work_aside([&] { splits_ = open_data(config); });
-        split_ = options.split == "train" ? splits_.train.get() : splits_.test.get();
+        split_ = options.split == "train"        ? splits_.train.get()
+                 : options.split == "validation" ? splits_.validation.get()
+                                                 : splits_.test.get();
         if (split_ == nullptr)
-            fail(ErrorKind::kUsage, "data.test is not set: there is no split to look at; --split train is there");
+            fail(ErrorKind::kUsage, "data.{} is not set: there is no split to look at; --split train is there",
+                 options.split);
     });
     check_equal_split(comm, options.split, split_->fingerprint());
     device_ = choose_device(comm, config);

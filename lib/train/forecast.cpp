@@ -7,6 +7,7 @@
 #include "core/thread_pool.hpp"
 #include "train/device.hpp"
 #include "train/forecast_memory.hpp"
+#include "train/history.hpp"
 
 namespace lockstep {
 namespace {
@@ -150,12 +151,14 @@ std::vector<int> worlds_to_show(int shards) {
 
 Forecast make_forecast(const Config& config, const DataFacts& facts, const ForecastOptions& options) {
     const RunPlan plan = make_run_plan(config, facts.samples);
+    static_cast<void>(History(config, facts.test_samples + facts.validation_samples > 0, facts.classes));
     Forecast forecast{config.model.name, config.batch.layout, facts, plan, 0, 0, 1, {}, false, {}, {}, {}};
     forecast.last_batch = plan.shards.batch_size(plan.steps_per_epoch - 1);
     forecast.threads = config.device.threads > 0 ? static_cast<int>(config.device.threads) : available_cpus();
     const auto backend = make_cpu_backend({isa_to_plan_for(config), forecast.threads});
     const Network network(model_spec(config, facts.shape, facts.classes, facts.columns), *backend, config.batch.micro);
     forecast.parameters = network.parameters().trainable();
+    forecast.rates_note = rates_note(config);
     forecast.rates = learning_rates(Schedule(schedule_spec(config, plan)), plan, options.lr_at);
     forecast.native = config.reduce.algorithm == "native";
     if (!forecast.native) forecast.free_worlds = free_worlds(plan.shards);

@@ -73,7 +73,8 @@ struct Forecast {
     bool native = false;           // reduce.algorithm: the transport decides what is sent
     std::vector<int> free_worlds;  // world sizes that send no more than they must
     std::vector<WorldForecast> worlds;
-    std::string timed_on;  // machine and device of step_seconds
+    std::string timed_on;         // machine and device of step_seconds
+    std::string rates_note = {};  // what more there is to say of them; else empty
 };
 
 struct ForecastOptions {
@@ -89,6 +90,9 @@ Forecast make_forecast(const Config& config, const DataFacts& facts, const Forec
 /// The first step, then: where the rate is piecewise constant the first step of each new value, else the first step of
 /// each epoch; the end of the warm-up, the last step, and those asked for.
 std::vector<LearningRate> learning_rates(const Schedule& schedule, const RunPlan& plan, std::span<const int64_t> asked);
+
+/// Where the evaluations decide (plateau): how. Else empty.
+std::string rates_note(const Config& config);
 
 /// World sizes to show when none are asked for: powers of two up to the number of shards, then that number.
 std::vector<int> worlds_to_show(int shards);

@@ -74,8 +74,10 @@ std::string forecast_json(const Forecast& forecast) {
                  {"lr", rates},
                  {"batch_norm_samples", nullptr},  // no network with batch norm can be trained yet
                  {"test_samples", forecast.data.test_samples},
+                 {"validation_samples", forecast.data.validation_samples},
                  {"threads", forecast.threads},
                  {"free_worlds", forecast.free_worlds}};
+    if (!forecast.rates_note.empty()) json["lr_note"] = forecast.rates_note;
     if (!forecast.timed_on.empty()) json["timed_on"] = forecast.timed_on;
     json["worlds"] = worlds;
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -67,8 +67,8 @@ int64_t MemoryPlanner::activations(ShardRange local) const {
         if (rows_of(sizes, local) == 0) continue;
         most = std::max(most, network_.training_bytes(plan_.shards.shards(), local, sizes));
     }
-    if (facts_.test_samples == 0) return most;
-    const ShardPlan evaluation = evaluation_plan(config_, facts_.test_samples);
+    if (evaluated_samples() == 0) return most;
+    const ShardPlan evaluation = evaluation_plan(config_, evaluated_samples());
     for (const int64_t piece : {int64_t{0}, evaluation.steps_per_epoch() - 1}) {
         const std::vector<int64_t> sizes = evaluation.shard_sizes(piece);
         for (const PassProgram::Pass& pass :
@@ -86,9 +86,13 @@ int64_t MemoryPlanner::loader(ShardRange local) const {
     LoaderOptions options = training_loader_options(config_, plan_, local, 1);
     const int64_t elements = facts_.shape.elements();
     int64_t bytes = loader_bytes(plan_.shards, options, elements);
-    if (facts_.test_samples > 0)
-        bytes += loader_bytes(evaluation_plan(config_, facts_.test_samples), options, elements);
+    if (evaluated_samples() > 0)
+        bytes += loader_bytes(evaluation_plan(config_, evaluated_samples()), options, elements);
     return bytes;
+}
+
+int64_t MemoryPlanner::evaluated_samples() const {
+    return std::max(facts_.test_samples, facts_.validation_samples);
 }
 
 }  // namespace lockstep

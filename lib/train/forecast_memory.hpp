@@ -17,6 +17,7 @@ class MemoryPlanner {
     int64_t pass_sums(ShardRange local) const;
     int64_t activations(ShardRange local) const;
     int64_t loader(ShardRange local) const;
+    int64_t evaluated_samples() const;  // of the largest split that is evaluated
 
     const Config& config_;
     const DataFacts& facts_;

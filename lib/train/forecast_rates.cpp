@@ -1,8 +1,11 @@
 // The learning rates worth telling of a run that may be millions of steps long: changes are found by bisection.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
 #include "core/error.hpp"
+#include "io/json_number.hpp"
 #include "train/forecast.hpp"
 
 namespace lockstep {
@@ -56,6 +59,14 @@ std::vector<LearningRate> learning_rates(const Schedule& schedule, const RunPlan
     std::vector<LearningRate> rates;
     for (const int64_t step : steps) rates.push_back({step, schedule.lr(step)});
     return rates;
+}
+
+std::string rates_note(const Config& config) {
+    const Config::Schedule& schedule = config.schedule;
+    if (schedule.name != "plateau") return "";
+    return fmt::format("times {} after {} evaluation{} in a row without a better {}, not below {}",
+                       json_number(schedule.factor), schedule.patience, schedule.patience == 1 ? "" : "s",
+                       schedule.metric, json_number(schedule.min_lr));
 }
 
 }  // namespace lockstep

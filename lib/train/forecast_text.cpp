@@ -39,21 +39,26 @@ std::string rates_text(const std::vector<LearningRate>& rates) {
     return text;
 }
 
+std::string held_out_text(const DataFacts& data) {
+    if (data.validation_samples == 0) return "";
+    return fmt::format("; {} held out for validation", with_commas(data.validation_samples));
+}
+
 std::string head_text(const Forecast& f) {
     const ShardPlan& shards = f.plan.shards;
     std::string text;
     const auto line = [&](const char* name, const std::string& value) {
         text += fmt::format("{:<14}{}\n", name, value);
     };
-    line("data", fmt::format("{} samples of {}x{}x{}, {} classes; {} to test", with_commas(shards.samples()),
+    line("data", fmt::format("{} samples of {}x{}x{}, {} classes{}; {} to test", with_commas(shards.samples()),
                              f.data.shape.height, f.data.shape.width, f.data.shape.channels, f.data.classes,
-                             with_commas(f.data.test_samples)));
+                             held_out_text(f.data), with_commas(f.data.test_samples)));
     line("network", fmt::format("{}, {} parameters", f.model, with_commas(f.parameters)));
     line("batch", fmt::format("{} samples in {} shard{}, layout {}; the last of an epoch has {}", shards.batch(),
                               shards.shards(), shards.shards() == 1 ? "" : "s", f.layout, f.last_batch));
     line("steps", fmt::format("{}; {} an epoch; {} epoch{}", with_commas(f.plan.total_steps),
                               with_commas(f.plan.steps_per_epoch), f.plan.epochs, f.plan.epochs == 1 ? "" : "s"));
-    line("learning rate", rates_text(f.rates));
+    line("learning rate", rates_text(f.rates) + (f.rates_note.empty() ? "" : "; " + f.rates_note));
     return text;
 }
 

@@ -1,5 +1,5 @@
-// A trained model as it lies on disk: weights, the config that made them, and how far training had come. What eval, predict
-// and export start from. Rank 0 alone reads; the others get it from rank 0.
+// A trained model as it lies on disk: weights, the config that made them, and how far training had come. What eval,
+// predict and export start from. Rank 0 alone reads; the others get it from rank 0.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,8 @@ struct StoredModel {
 /// ("device.threads=2") on top. kUsage for a folder that holds no run or no weights yet.
 StoredModel read_run(const std::string& directory, const std::vector<std::string>& overrides);
 
-/// Of a checkpoint, with the config given (its data may lie elsewhere).
+/// Of a checkpoint, or of the one beside it that a file names ("latest", "best"), with the config given (its data may
+/// lie elsewhere).
 StoredModel read_from_checkpoint(const std::string& path, const Config& config);
 
 /// Runs `read` on rank 0 and hands what it returned to all ranks. Collective; errors are SharedErrors.
