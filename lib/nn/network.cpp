@@ -56,6 +56,7 @@ struct Network::State {
                          bool alone = true);
     NormProgram norms_of(int shards, ShardRange range, std::span<const int64_t> sizes, bool alone) const;
     void take_part(FunctionRef<void(int64_t first)> ready);
+    void check_passes(const PassProgram& program) const;
     Pattern& make_room();
     std::shared_ptr<StepPlan> known(bool training, const FoldProgram& fold) const;
     std::shared_ptr<StepPlan> adopt(StepPlan plan);
@@ -135,6 +136,15 @@ NormProgram Network::State::norms_of(int shards, ShardRange range, std::span<con
     std::vector<ShardRange> ranges;
     for (int r = 0; r < comm->size(); ++r) ranges.push_back(shards_of_rank(shards, r, comm->size()));
     return norm_program(shards, ranges, static_cast<std::size_t>(comm->rank()), sizes);
+}
+
+void Network::State::check_passes(const PassProgram& program) const {
+    if (!norms.has_borders() || program.passes.size() <= 1) return;
+    fail(ErrorKind::kUsage,
+         "batch.micro = {}: with batch_norm.scope = \"global\" a rank's samples ({}) must be in memory at once, since "
+         "every layer's statistics are those of the whole batch; set batch.micro = 0, use more ranks, or "
+         "batch_norm.scope = \"shard\"",
+         most_rows, program.passes.back().first_row + program.passes.back().rows);
 }
 
 /// A rank without rows meets the others all the same, in the order in which they do.
@@ -314,13 +324,7 @@ void Network::train_step(const NetworkInput& input, int shards, ShardRange range
         state.take_part(ready);
         return ready(0);
     }
-    if (state.norms.has_borders() && program.passes.size() > 1) {
-        fail(ErrorKind::kUsage,
-             "batch.micro = {}: with batch_norm.scope = \"global\" a rank's samples ({}) must be in memory at once, "
-             "since every layer's statistics are those of the whole batch; set batch.micro = 0, use more ranks, or "
-             "batch_norm.scope = \"shard\"",
-             state.most_rows, rows);
-    }
+    state.check_passes(program);
     const auto none = [](int64_t) {};
     for (std::size_t p = 0; p < program.passes.size(); ++p) {
         const bool last = p + 1 == program.passes.size();
@@ -335,6 +339,10 @@ void Network::update_running(float* weights) {
 
 bool Network::meets_in_step() const {
     return state_->norms.has_borders();
+}
+
+void Network::check_passes(int shards, ShardRange range, std::span<const int64_t> sizes) const {
+    state_->check_passes(pass_program(shards, range, sizes, state_->most_rows));
 }
 
 const float* Network::logits(const float* pixels, int rows, const float* weights) {

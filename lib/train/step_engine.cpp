@@ -5,6 +5,7 @@
 #include "core/thread_pool.hpp"
 #include "io/safetensors.hpp"
 #include "train/agreement.hpp"
+#include "train/forecast_step.hpp"
 #include "train/model_file.hpp"
 #include "train/nonfinite.hpp"
 #include "train/step_engine.hpp"
@@ -52,7 +53,8 @@ StepEngine::StepEngine(Communicator& comm, Backend& backend, const Config& confi
       data_(data),
       options_(options),
       local_(shards_of_rank(plan.shards.shards(), comm.rank(), comm.size())),
-      network_(model_spec(config, data.shape(), data.classes(), data.columns()), backend, config.batch.micro, graphs),
+      network_(model_spec(config, data.shape(), data.classes(), data.columns()), backend, config.batch.micro, graphs,
+               &comm),
       schedule_(schedule_spec(config, plan)),
       update_(optimizer_spec(config), update_tensors(network_.parameters()), network_.parameters().flat_elements(),
               backend),
@@ -72,7 +74,17 @@ StepEngine::StepEngine(Communicator& comm, Backend& backend, const Config& confi
     reducer_ = choose_reducer(exchange != nullptr ? *exchange : comm, config, options, elements, backend);
 }
 
+/// Where all shards meet in the middle of a step, all rows of a rank are in memory until then.
+void StepEngine::check_passes() const {
+    if (config_.batch.micro == 0 || !network_.meets_in_step()) return;
+    for (const int64_t step : telling_steps(config_, plan_)) {
+        const std::vector<int64_t> sizes = plan_.shards.shard_sizes(step);
+        network_.check_passes(plan_.shards.shards(), local_, sizes);
+    }
+}
+
 void StepEngine::restore(const StartingPoint& start) {
+    check_passes();
     const ParameterTable& parameters = network_.parameters();
     std::vector<float> flat(static_cast<std::size_t>(parameters.stored_elements()), 0.0F);
     const auto upload = [&](float* device) {
@@ -170,8 +182,9 @@ StepOutcome StepEngine::step() {
     if (!result.finite) {
         outcome.skipped = loss_scale_ && std::isfinite(loss_sum) && loss_scale_->skip();
         if (!outcome.skipped) explain_failure(batch, input);
-    } else if (loss_scale_) {
-        loss_scale_->was_finite();
+    } else {
+        if (loss_scale_) loss_scale_->was_finite();
+        network_.update_running(weights());
     }
     for (StepWatcher* watcher : watchers_) watcher->updated(outcome, weights());
     return outcome;
@@ -180,6 +193,7 @@ StepOutcome StepEngine::step() {
 /// Throws, naming what of this batch is not finite.
 void StepEngine::explain_failure(const Batch& batch, NetworkInput input) {
     input.loss_scale = 1;
+    input.alone = true;
     const ReplayContext replay{
         comm_, backend_, network_, weights(), batch, input, local_, data_.shape().elements(), partials_[0]};
     throw SharedError(ErrorKind::kNonFinite, explain_nonfinite(replay));

@@ -61,6 +61,7 @@ class StepEngine {
     std::vector<std::vector<float>> host_slots();
 
   private:
+    void check_passes() const;
     int partial_count(std::span<const int64_t> sizes);
     void write_leads();
     const float* read_lead();
