@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <span>
+#include <string_view>
 
 #include "config/config.hpp"
 #include "core/error.hpp"
@@ -25,16 +26,37 @@ struct Kind {
     int64_t record() const { return labels + 3 * kPixels; }
 };
 
+// In place of a folder the files in it that the official archives have: data_batch_1.bin … or train.bin to train on,
+// test_batch.bin or test.bin to test with.
+std::vector<std::string> members(const std::vector<std::string>& paths, const char* key) {
+    const bool test = std::string_view(key) == "data.test";
+    std::vector<std::string> files;
+    for (const std::string& path : paths) {
+        std::error_code ignored;
+        if (!std::filesystem::is_directory(path, ignored)) {
+            files.push_back(path);
+            continue;
+        }
+        const size_t before = files.size();
+        for (const std::string& file : source_files({path}, key)) {
+            const std::string name = std::filesystem::path(file).filename().string();
+            const bool binary = name.ends_with(".bin") || name.ends_with(".bin.gz");
+            const bool wanted =
+                test ? name.starts_with("test") : name.starts_with("data_batch") || name.starts_with("train");
+            if (binary && wanted) files.push_back(file);
+        }
+        if (files.size() == before) {
+            fail(ErrorKind::kData, "{}: {} holds no {}; name the files", key, path,
+                 test ? "test_batch.bin or test.bin" : "data_batch_*.bin or train.bin");
+        }
+    }
+    return files;
+}
+
 class Cifar final : public PictureSource {
   public:
     Cifar(const Config& config, const char* key, const std::vector<std::string>& paths, const Cifar* train) {
-        for (const std::string& path : paths) {
-            std::error_code ignored;
-            if (!std::filesystem::is_directory(path, ignored)) continue;
-            fail(ErrorKind::kUsage, "{}: {} is a folder; name its files, such as \"{}/data_batch_*.bin\"", key, path,
-                 path);
-        }
-        files_ = open_data_files(source_files(paths, key), config.device.cache);
+        files_ = open_data_files(source_files(members(paths, key), key), config.device.cache);
         kind_ = train ? train->kind_ : kind_of(files_.front(), config.data.label == "coarse");
         for (DataFile& file : files_) {
             check_size(file, train != nullptr);

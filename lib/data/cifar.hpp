@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-/// data.train and data.test of a config whose data.format is "cifar": a file or several, plain or .gz. Which of the two
-/// sets they are, their sizes tell.
+/// data.train and data.test of a config whose data.format is "cifar": files, plain or .gz, or the folder that holds
+/// them. Which of the two sets they are, their sizes tell.
 DataSplits open_cifar(const Config& config);
 DataFacts cifar_facts(const Config& config);
 

@@ -78,6 +78,21 @@ TEST_CASE("several files are one set, a glob names them in byte order, and a pac
     CHECK(open_data(config).train->fingerprint() != two->fingerprint());
 }
 
+TEST_CASE("a folder stands for the files that the official archives have") {
+    const TempFolder folder;
+    const Bytes whole = read_file(kTen);
+    const auto part = [&](size_t from, size_t to) { return std::span(whole).subspan(3073 * from, 3073 * (to - from)); };
+    folder.write("data_batch_1.bin", part(0, 7));
+    folder.write("data_batch_2.bin", part(7, 15));
+    folder.write("test_batch.bin", part(15, 20));
+    folder.write("batches.meta.txt", "airplane");
+    Config config = config_for("cifar", {folder.path()});
+    config.data.test.paths = {folder.path()};
+    const DataSplits splits = open_data(config);
+    CHECK((splits.train->size() == 15 && splits.test->size() == 5));
+    CHECK(splits.test->label(0) == 7);
+}
+
 TEST_CASE("pixels are normalised by channel, resized to data.shape, and made gray where it has one channel") {
     Config config = config_for("cifar", {kTen});
     config.data.mean = {0.25, 0.5, 0.75};
@@ -118,7 +133,7 @@ TEST_CASE("broken files are refused by name, with the offset or the size, in one
     CHECK(error_of({fine}).says(fine + ": label 100 at 0x1805"));
     CHECK(error_of({kTen, kHundred}).says(kHundred + ": 61480 bytes are no multiple of 3073"));
     CHECK(error_of({folder / "none.bin"}).says("none.bin"));
-    CHECK(error_of({folder.path()}).kind == ErrorKind::kUsage);
+    CHECK(error_of({folder.path()}).says("holds no data_batch_*.bin or train.bin"));
     CHECK(error_of({label}).kind == ErrorKind::kData);
     Config config = config_for("cifar", {kTen});
     config.data.test.paths = {kHundred};
