@@ -1,4 +1,7 @@
 // Batch norm and response normalisation of the GPU backend.
+#include <algorithm>
+
+#include "core/error.hpp"
 #include "cuda/backend/cuda_backend.hpp"
 #include "cuda/kernels/batch_norm.h"
 #include "cuda/kernels/lrn.h"
@@ -59,6 +62,12 @@ void CudaBackend::lrn(Stream& stream, const LrnShape& shape, int64_t rows, const
 
 void CudaBackend::lrn_backward(Stream& stream, const LrnShape& shape, int64_t rows, const float* x, const float* dy,
                                float* dx) {
+    if (std::min(shape.radius, shape.channels - 1) > kMostLrnRadius) {
+        fail(ErrorKind::kUsage,
+             "local response normalisation over {} channels on each side: a GPU takes up to {}; use "
+             "device.backend = \"cpu\"",
+             shape.radius, kMostLrnRadius);
+    }
     launch_lrn_backward(shape, rows, x, dy, dx, cuda_stream(stream));
 }
 

@@ -18,7 +18,7 @@ template <int kWidth>
 __global__ void __launch_bounds__(kSumThreads)
     k_square_partials(int64_t rows, int channels, float row_count, const float* __restrict__ x,
                       const float* __restrict__ row_sums, float* __restrict__ partials) {
-    LS_SHARED(float, shared, row_block_floats(1, kWidth));
+    LS_SHARED(float, shared, (kRowBlockFloats<kWidth, 1>));
     Pack<kWidth> mean{};
     if (const int c = summed_channel<kWidth>(); c < channels) {
         const Pack<kWidth> sum = load_constant<kWidth>(row_sums + c);
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kSumThreads)
     k_gradient_partials(int64_t rows, int channels, const float* __restrict__ x, const float* __restrict__ statistics,
                         const float* __restrict__ dy, const float* __restrict__ masked_by,
                         float* __restrict__ partials) {
-    LS_SHARED(float, shared, row_block_floats(2, kWidth));
+    LS_SHARED(float, shared, (kRowBlockFloats<kWidth, 2>));
     Pack<kWidth> mean{}, inverse{};
     if (const int c = summed_channel<kWidth>(); c < channels) {
         mean = load_constant<kWidth>(statistics + c);

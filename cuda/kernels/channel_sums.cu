@@ -13,7 +13,7 @@ constexpr unsigned kJoinThreads = 128;
 template <int kWidth>
 __global__ void __launch_bounds__(kSumThreads)
     k_channel_partials(int64_t rows, int channels, const float* __restrict__ x, float* __restrict__ partials) {
-    LS_SHARED(float, shared, row_block_floats(1, kWidth));
+    LS_SHARED(float, shared, (kRowBlockFloats<kWidth, 1>));
     row_block_sums<kWidth, 1, kAhead>(
         rows, channels, shared, partials, [&](int64_t at) { return load_constant<kWidth>(x + at); },
         [](float(&sums)[1][kWidth], const Pack<kWidth>& row) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "core/error.hpp"
 #include "core/fixed_float.hpp"
 #include "cuda/kernels/counts.h"
 #include "cuda/kernels/elements.h"
@@ -13,6 +12,7 @@ namespace lockstep {
 namespace {
 
 constexpr unsigned kChannelsOfBlock = 64;
+static_assert(2 * (kChannelsOfBlock + 2 * kMostLrnRadius) * sizeof(float) <= kSharedWithoutOptIn);
 
 struct Denominator {
     float d, power;  // d^-beta
@@ -96,12 +96,6 @@ void launch_lrn_backward(const LrnShape& shape, int64_t rows, const float* x, co
     while (across < kChannelsOfBlock && static_cast<int>(across) < shape.channels) across *= 2;
     const std::size_t bytes_of_row = 2 * (across + 2 * count(within.radius)) * sizeof(float);
     const std::size_t fitting = kSharedWithoutOptIn / bytes_of_row;
-    if (fitting == 0) {
-        fail(ErrorKind::kUsage,
-             "local response normalisation over {} channels on each side: a GPU takes up to {}; use "
-             "device.backend = \"cpu\"",
-             within.radius, (kSharedWithoutOptIn / (2 * sizeof(float)) - across) / 2);
-    }
     unsigned down = kThreadsOfBlock / across;
     while (down > fitting) down /= 2;
     const dim3 grid(static_cast<unsigned>(ceil_div(shape.channels, across)),

@@ -37,9 +37,8 @@ __device__ __forceinline__ int summed_channel() {
 }
 
 /// Floats of shared memory for row_block_sums.
-constexpr int row_block_floats(int sums, int width) {
-    return kSumThreads * sums * width;
-}
+template <int kWidth, int kSums>
+inline constexpr int kRowBlockFloats = kSumThreads* kSums* kWidth;
 
 /// partials [block of rows][kSums][channels]: of each block kSums sums. load(at) gets what one row adds, at element
 /// `at` of the arrays, and add(sums, loaded) adds it to chains sums[kSums][kWidth]; kAhead rows are loaded ahead.

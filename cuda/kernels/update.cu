@@ -10,6 +10,8 @@ constexpr bool kHasSlot0 = update_slots(kKind) > 0;
 template <OptimizerKind kKind>
 constexpr bool kHasSlot1 = update_slots(kKind) > 1;
 template <OptimizerKind kKind>
+constexpr bool kDecayIsCoupled = decay_is_coupled(kKind);  // a kernel cannot call the host's function
+template <OptimizerKind kKind>
 constexpr bool kLeavesDirection = kKind == OptimizerKind::kLamb;
 
 /// The divisor of adagrad and rmsprop.
@@ -32,7 +34,7 @@ __device__ inline void update_element(const UpdateParams& p, float g, float& w, 
     if (p.divisor != 1.0F) g = __fdiv_rn(g, p.divisor);
     if (p.l2 != 0.0F) g = __fmaf_rn(p.l2, w, g);
     if (p.clip_active) g = g * p.clip;
-    if (decay_is_coupled(kKind) && p.weight_decay != 0.0F) g = __fmaf_rn(p.weight_decay, w, g);
+    if (kDecayIsCoupled<kKind> && p.weight_decay != 0.0F) g = __fmaf_rn(p.weight_decay, w, g);
     if constexpr (kKind == Kind::kSgd) {
         w = __fmaf_rn(-p.lr, g, w);
     } else if constexpr (kKind == Kind::kMomentum || kKind == Kind::kLars) {
