@@ -102,6 +102,11 @@ TEST_CASE("convolutions of the shapes that networks have give the reference's by
         {2, 14, 64, 128, 1, 2, 0, 1},   {1, 7, 128, 136, 3, 1, 1, 1}, {2, 32, 3, 24, 7, 2, 3, 1},
         {2, 12, 64, 64, 3, 1, 1, 64},   {2, 13, 48, 48, 3, 2, 1, 48}, {2, 9, 64, 64, 3, 1, 1, 4},
         {1, 23, 40, 40, 23, 1, 11, 40},  // depthwise of two blocks
+        {2, 14, 144, 300, 1, 1, 0, 1},   // rows of dy so long that they are copied, more columns than at a time
+        {2, 11, 130, 200, 1, 2, 0, 1},   // and x strided
+        {1, 8, 300, 290, 1, 1, 0, 2},    // in groups
+        {1, 10, 16, 200, 3, 1, 0, 1},    // tiles of rows of several taps
+        {1, 9, 20, 220, 3, 2, 1, 1},     // runs that end at the border of the image
     };
     for (const Shape& shape : shapes) {
         ConvCase c;

@@ -40,6 +40,7 @@ class CpuConv final : public Conv {
           layout_(shape, depthwise_, wgrad_.lanes) {
         packed_forward_ = CpuMemory(layout_.packed_bytes(gemm_, false));
         if (backward_data) packed_backward_ = CpuMemory(layout_.packed_bytes(gemm_, true));
+        context_.reserve_workspace(static_cast<std::size_t>(wgrad_scratch()) * sizeof(float));
         if (!bordered_) return;
         // Blocks of output rows whose images stay in the second-level cache together.
         const int64_t height = shape.out_h();
@@ -93,12 +94,13 @@ class CpuConv final : public Conv {
             if (shape_.bias) {
                 wgrad_.channel_sums(positions, shape_.out_channels, columns, dy, leaf + layout_.bias_offset());
             }
-            const ConvWgradOperands operands{x, dy, rows, 0, leaf, layout_.leaf_stride()};
+            float* const scratch = workspace(cpu, part);
+            const ConvWgradOperands operands{x, dy, rows, 0, leaf, layout_.leaf_stride(), scratch};
             if (depthwise_) {
                 const auto taps = static_cast<int64_t>(wgrad_plan_.taps.size());
                 wgrad_.depthwise(wgrad_plan_, operands, shape_.in.channels, part_of(taps, part, parts));
             } else if (bordered_) {
-                backward_weights_bordered(operands, part, parts, workspace(cpu, part));
+                backward_weights_bordered(operands, part, parts, scratch + wgrad_scratch());
             } else {
                 backward_weights_of_groups(operands, part, parts);
             }
@@ -120,8 +122,11 @@ class CpuConv final : public Conv {
         return context_.float_workspace(stream.workspace_index(part));
     }
     void reserve(int64_t samples) {
-        context_.reserve_workspace(static_cast<std::size_t>(samples * bordered_in(shape_).elements()) * sizeof(float));
+        context_.reserve_workspace(
+            static_cast<std::size_t>(wgrad_scratch() + samples * bordered_in(shape_).elements()) * sizeof(float));
     }
+    /// Floats at the start of a workspace that the weight gradient's kernels use, a copy with a border behind them.
+    int64_t wgrad_scratch() const { return depthwise_ ? 0 : (wgrad_.scratch_floats(wgrad_plan_) + 15) / 16 * 16; }
     int64_t terms(int rows) const { return rows * shape_.out().elements() * (shape_.weights() / shape_.out_channels); }
 
     const Plans& plans_of(int rows) const {

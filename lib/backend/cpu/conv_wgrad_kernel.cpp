@@ -24,6 +24,16 @@ constexpr int kPanelVectors = kLanes == 8 ? 2 : 4;
 constexpr int kWideRows = 6;
 constexpr int kNarrowRows = kLanes == 8 ? 6 : 12;
 constexpr int kNarrowestRows = kLanes == 8 ? 12 : 16;
+constexpr int kPanel = kPanelVectors * kLanes;  // columns
+
+// Where rows of dy are long, lines of one panel lie far apart, in few sets of the cache, and every tile would fetch
+// them from there again. Then panels of a block are copied first, for some columns at a time that fit the second-level
+// cache, and so is what a tile reads of x: [panel][position][column], [position][row].
+constexpr int64_t kPackedFrom = 64;      // a longer row of dy is
+constexpr int64_t kPackedColumns = 256;  // copied at a time
+constexpr int64_t kPackedRows = 128;     // of the gradient: fewer do not repay the copies
+constexpr int64_t kPackedPanels = 3;     // nor do fewer panels that of x
+constexpr int kNarrowPitch = 8;          // of a position of x
 
 // The output rows of a block that one kernel row reads inside the image.
 struct RowRun {
@@ -35,12 +45,15 @@ struct BlockRuns {
     RowRun runs[kChainPositions];  // a block is at most 256 rows of one position
     int count = 0;
 
-    void collect(const ConvWgradPlan& plan, const ConvWgradOperands& operands, int64_t block, int kernel_row) {
+    /// `y_step`: from one output position to the next; `y_begin`: the output row that y = 0 is.
+    void collect(const ConvWgradPlan& plan, const ConvWgradOperands& operands, int64_t block, int kernel_row,
+                 int64_t y_step, int64_t y_begin) {
         const int64_t begin = block * plan.rows_per_block;
         const int64_t end = std::min(operands.samples * plan.written.height, begin + plan.rows_per_block);
-        const int64_t x_row = int64_t{plan.read.width} * plan.read.channels, y_row = plan.written.width * plan.y_step;
+        const int64_t x_row = int64_t{plan.read.width} * plan.read.channels, y_row = plan.written.width * y_step;
         if (plan.flat) {
-            runs[0] = {(begin - operands.first_sample * plan.read.height) * x_row, begin * y_row, end - begin};
+            runs[0] = {(begin - operands.first_sample * plan.read.height) * x_row, (begin - y_begin) * y_row,
+                       end - begin};
             count = 1;
             return;
         }
@@ -49,7 +62,8 @@ struct BlockRuns {
         for (int64_t row = begin; row < end; ++row) {
             const int64_t ih = oh * plan.stride_h + plan.vertical[static_cast<std::size_t>(kernel_row)];
             if (ih >= 0 && ih < plan.read.height) {
-                runs[count++] = {((n - operands.first_sample) * plan.read.height + ih) * x_row, row * y_row, 1};
+                runs[count++] = {((n - operands.first_sample) * plan.read.height + ih) * x_row, (row - y_begin) * y_row,
+                                 1};
             }
             if (++oh == plan.written.height) {
                 oh = 0;
@@ -164,37 +178,106 @@ int64_t x_offset(const ConvWgradPlan& plan, int64_t row) {
     return int64_t{lines} * plan.read.width * plan.read.channels + tap.x - plan.taps[0].x + row % plan.tap_rows;
 }
 
-void run(const ConvWgradPlan& plan, const ConvWgradOperands& operands, IndexRange tile_range, IndexRange blocks) {
+bool packs(const ConvWgradPlan& plan) {
+    return plan.y_step > kPackedFrom && plan.n > kPanel && plan.gradient_rows() >= kPackedRows;
+}
+
+int64_t positions_of_block(const ConvWgradPlan& plan) {
+    return int64_t{plan.rows_per_block} * plan.written.width;
+}
+
+int64_t scratch_floats(const ConvWgradPlan& plan) {
+    return packs(plan) ? positions_of_block(plan) * (kPackedColumns + kNarrowestRows) : 0;
+}
+
+// `count` columns of `positions` positions of dy, as panels that are `pitch` positions long.
+void pack_panels(const float* dy, int64_t y_step, int64_t positions, int64_t count, int64_t pitch, float* to) {
+    for (int64_t k = 0; k < positions; ++k, dy += y_step, to += kPanel) {
+        float* row = to;
+        int64_t c = 0;
+        for (; c + kPanel <= count; c += kPanel, row += pitch * kPanel) {
+            LOCKSTEP_UNROLL for (int v = 0; v < kPanel; v += kLanes) {
+                hn::StoreU(hn::LoadU(FloatTag(), dy + c + v), FloatTag(), row + v);
+            }
+        }
+        for (int64_t j = 0; c + j < count; j += kLanes) {
+            hn::StoreU(load(dy + c + j, count - c - j), FloatTag(), row + j);
+        }
+    }
+}
+
+// What `rows` rows of a tile read of x, and its runs of that copy.
+void pack_rows(Tile& t, int rows, RowRun* runs, float* to) {
+    const int pitch = rows <= kNarrowPitch ? kNarrowPitch : kNarrowestRows;
+    float* const begin = to;
+    for (int i = 0; i < t.run_count; ++i) {
+        runs[i] = {to - begin, t.runs[i].y, t.runs[i].times};
+        const float* x = t.x + t.runs[i].x;
+        for (int64_t k = t.count * t.runs[i].times; k > 0; --k, x += t.x_step, to += pitch) {
+            if (t.x_offsets == nullptr) {
+                for (int r = 0; r < rows; r += kLanes) store(load(x + r, rows - r), to + r, rows - r);
+            } else {
+                for (int r = 0; r < rows; ++r) to[r] = x[t.x_offsets[r]];
+            }
+        }
+    }
+    t.x = begin;
+    t.x_offsets = nullptr;
+    t.x_step = pitch;
+    t.runs = runs;
+}
+
+void run_columns_of_block(const ConvWgradPlan& plan, const ConvWgradOperands& operands, IndexRange tile_range,
+                          int64_t block, IndexRange columns) {
     const Cut cut(plan);
-    BlockRuns runs;
+    const bool packed = packs(plan);
+    const int64_t block_row = block * plan.rows_per_block, pitch = positions_of_block(plan);
+    float* const x_copy = packed ? operands.scratch + pitch * kPackedColumns : nullptr;
+    if (packed) {
+        const int64_t end = std::min(operands.samples * plan.written.height, block_row + plan.rows_per_block);
+        pack_panels(operands.dy + block_row * plan.written.width * plan.y_step + columns.begin, plan.y_step,
+                    (end - block_row) * plan.written.width, columns.end - columns.begin, pitch, operands.scratch);
+    }
+    const float* const dy = packed ? operands.scratch : operands.dy + columns.begin;
+    const int64_t y_step = packed ? kPanel : plan.y_step, next_panel = packed ? pitch * kPanel : kPanel;
+    BlockRuns runs, runs_of_copy;
     int64_t offsets[kNarrowestRows];
+    int kernel_row = -1;
+    for (int64_t i = tile_range.begin; i < tile_range.end; ++i) {
+        const ConvWgradTap& tap = plan.taps[static_cast<std::size_t>(i / cut.tiles)];
+        if (tap.kernel_row != kernel_row) {
+            kernel_row = tap.kernel_row;
+            runs.collect(plan, operands, block, kernel_row, y_step, packed ? block_row : 0);
+        }
+        const int64_t row = cut.row_of(i % cut.tiles), end = cut.row_of(i % cut.tiles + 1);
+        for (int64_t r = row; cut.together && r < end; ++r) offsets[r - row] = x_offset(plan, r);
+        Tile t{operands.x + tap.x + (cut.together ? 0 : row),
+               cut.together ? offsets : nullptr,
+               dy + tap.first * y_step,
+               runs.runs,
+               runs.count,
+               tap.count,
+               plan.x_step,
+               y_step,
+               operands.gradient + (i / cut.tiles * cut.rows + row) * operands.stride + columns.begin,
+               operands.stride,
+               static_cast<int>(columns.end - columns.begin),
+               block == 0};
+        if (packed && t.columns > (kPackedPanels - 1) * kPanel)
+            pack_rows(t, static_cast<int>(end - row), runs_of_copy.runs, x_copy);
+        for (; t.columns > 0; t.columns -= kPanel) {
+            kRunRows[static_cast<std::size_t>(end - row)](t);
+            t.dy += next_panel;
+            t.gradient += kPanel;
+        }
+    }
+}
+
+void run(const ConvWgradPlan& plan, const ConvWgradOperands& operands, IndexRange tile_range, IndexRange blocks) {
+    const int64_t together = packs(plan) ? kPackedColumns : plan.n;
     for (int64_t block = blocks.begin; block < blocks.end; ++block) {
-        int kernel_row = -1;
-        for (int64_t i = tile_range.begin; i < tile_range.end; ++i) {
-            const ConvWgradTap& tap = plan.taps[static_cast<std::size_t>(i / cut.tiles)];
-            if (tap.kernel_row != kernel_row) {
-                kernel_row = tap.kernel_row;
-                runs.collect(plan, operands, block, kernel_row);
-            }
-            const int64_t row = cut.row_of(i % cut.tiles), end = cut.row_of(i % cut.tiles + 1);
-            for (int64_t r = row; cut.together && r < end; ++r) offsets[r - row] = x_offset(plan, r);
-            Tile t{operands.x + tap.x + (cut.together ? 0 : row),
-                   cut.together ? offsets : nullptr,
-                   operands.dy + tap.first * plan.y_step,
-                   runs.runs,
-                   runs.count,
-                   tap.count,
-                   plan.x_step,
-                   plan.y_step,
-                   operands.gradient + (i / cut.tiles * cut.rows + row) * operands.stride,
-                   operands.stride,
-                   plan.n,
-                   block == 0};
-            for (; t.columns > 0; t.columns -= kPanelVectors * kLanes) {
-                kRunRows[static_cast<std::size_t>(end - row)](t);
-                t.dy += kPanelVectors * kLanes;
-                t.gradient += kPanelVectors * kLanes;
-            }
+        for (int64_t c = 0; c < plan.n; c += together) {
+            run_columns_of_block(plan, operands, tile_range, block, {c, std::min<int64_t>(c + together, plan.n)});
         }
     }
 }
@@ -208,7 +291,7 @@ HWY_INLINE void depthwise_tap(const ConvWgradPlan& plan, const ConvWgradOperands
     FloatVec total[NV];
     LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) total[v] = hn::Zero(d);
     for (int64_t block = 0; block < plan.blocks(operands.samples); ++block) {
-        runs.collect(plan, operands, block, tap.kernel_row);
+        runs.collect(plan, operands, block, tap.kernel_row, plan.y_step, 0);
         FloatVec acc[NV];
         LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) acc[v] = hn::Zero(d);
         for (int i = 0; i < runs.count; ++i) {
@@ -271,7 +354,7 @@ void channel_sums(int64_t rows, int64_t channels, IndexRange columns, const floa
 
 }  // namespace
 
-constexpr ConvWgradKernels kConvWgrad{kLanes, tiles, run, depthwise, channel_sums};
+constexpr ConvWgradKernels kConvWgrad{kLanes, tiles, scratch_floats, run, depthwise, channel_sums};
 
 }  // namespace lockstep::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -1,5 +1,5 @@
 // Weight gradient of a convolution over one shard: register tiles of gradient rows x output channels, x and dy read in
-// place; and the sums over rows that are its bias gradient.
+// place or, where their rows are long, from copies; and the sums over rows that are its bias gradient.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,15 @@ struct ConvWgradOperands {
     int64_t first_sample;  // samples before it are not read
     float* gradient;       // [gradient_rows][stride]
     int64_t stride;        // output channels of the group rounded up to whole vectors
+    float* scratch;        // scratch_floats of this thread
 };
 
 struct ConvWgradKernels {
     int lanes = 0;
     /// Tiles that share a gradient: what threads take ranges of.
     int64_t (*tiles)(const ConvWgradPlan& plan) = nullptr;
+    /// What `run` needs to copy long rows to.
+    int64_t (*scratch_floats)(const ConvWgradPlan& plan) = nullptr;
     /// Tiles [begin, end), blocks [begin, end) of output rows: block 0 writes the gradient, the others add to it.
     void (*run)(const ConvWgradPlan& plan, const ConvWgradOperands& operands, IndexRange tiles,
                 IndexRange blocks) = nullptr;
