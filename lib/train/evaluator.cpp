@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -12,7 +13,7 @@
 #include "io/json_number.hpp"
 #include "nn/pass_program.hpp"
 #include "train/device_input.hpp"
-#include "train/host_view.hpp"
+#include "train/host_outputs.hpp"
 #include "train/settings.hpp"
 
 namespace lockstep {
@@ -67,7 +68,7 @@ struct Rows {
     const Batch& batch;  // of the whole piece
     int first = 0;       // row of the batch
     int count = 0;
-    const float* logits = nullptr;    // [count][classes], on the device
+    const float* outputs = nullptr;   // [count][Network::outputs()], on the device
     const int32_t* labels = nullptr;  // [count], on the device
     bool last() const { return first + count == batch.rows; }
 };
@@ -98,17 +99,6 @@ void for_each_piece(const EvaluationContext& context, const Dataset& data, const
         }
     }
     context.backend.synchronize();  // before the memory of its copies goes
-}
-
-/// Classes that come before the label when logits are sorted, ties by class number; a NaN comes before everything.
-int classes_ahead(const float* logits, int classes, int32_t label) {
-    const float own = logits[label];
-    int ahead = 0;
-    for (int c = 0; c < classes; ++c) {
-        const bool behind = logits[c] < own || (logits[c] == own && c > label);
-        ahead += c != label && !behind;
-    }
-    return ahead;
 }
 
 /// The canonical tree over one piece's shards; empty ones contribute nothing. Returns whether [lo, hi) held any sample.
@@ -144,34 +134,32 @@ EvalResult evaluate(const EvaluationContext& context, const Dataset& data) {
     const int classes = context.network.classes();
     const int shards = plan.shards();
     const ShardRange local = shards_of_rank(shards, context.comm.rank(), context.comm.size());
+    const LossSpec& loss_kind = context.network.loss();
+    const auto width = static_cast<std::size_t>(context.network.outputs());
     std::vector<float> scores;  // of class 1, of every local row, for the AUC
     std::vector<int32_t> labels;
-    DeviceScratch device_losses(context.backend), device_probabilities(context.backend);
-    HostView loss_view(context.backend), logit_view(context.backend), probability_view(context.backend);
+    HostOutputs host(context.backend, context.network);
     ShardCounter own(local);
     for_each_piece(context, data, plan, [&](const Rows& rows) {
         const auto count = static_cast<std::size_t>(rows.count);
-        const float* losses = nullptr;
-        const float* logits = nullptr;
         const int32_t* own_labels = rows.batch.labels + rows.first;
+        const float *losses = nullptr, *values = nullptr, *probabilities = nullptr;
         if (count > 0) {
-            auto* const on_device = device_losses.at_least<float>(count);
-            context.backend.softmax_cross_entropy(context.backend.main(), rows.count, classes, rows.logits, rows.labels,
-                                                  on_device, nullptr);
-            losses = loss_view.read(on_device, count);
-            logits = logit_view.read(rows.logits, count * static_cast<std::size_t>(classes));
+            losses = host.losses(rows.count, rows.outputs, rows.labels);
+            values = host.values(rows.count, rows.outputs);
+            if (classes == 2) probabilities = host.probabilities(rows.count, rows.outputs);
         }
-        if (classes == 2 && count > 0) {
-            auto* const on_device = device_probabilities.at_least<float>(count * 2);
-            context.backend.softmax(context.backend.main(), rows.count, classes, rows.logits, on_device);
-            const float* const probabilities = probability_view.read(on_device, count * 2);
+        if (classes == 2) {
             for (std::size_t r = 0; r < count; ++r) scores.push_back(probabilities[2 * r + 1]);
             labels.insert(labels.end(), own_labels, own_labels + count);
         }
         if (rows.first == 0) own.begin_piece(rows.batch);
         for (std::size_t row = 0; row < count; ++row) {
-            own.add(losses[row],
-                    classes_ahead(logits + row * static_cast<std::size_t>(classes), classes, own_labels[row]));
+            const float* const own_probabilities = classes == 2 ? probabilities + 2 * row : nullptr;
+            const int ahead = classes == 0 ? 0
+                                           : classes_ahead(loss_kind, classes, values + row * width, own_probabilities,
+                                                           own_labels[row]);
+            own.add(losses[row], ahead);
         }
         if (rows.last()) own.end_piece();
     });
@@ -200,6 +188,10 @@ EvalResult evaluate(const EvaluationContext& context, const Dataset& data) {
     }
     const auto count = static_cast<double>(data.size());
     result.loss = loss / count;
+    if (classes == 0) {
+        result.mse = result.loss;
+        return result;
+    }
     result.accuracy = static_cast<double>(correct) / count;
     if (classes > 5) result.top5 = static_cast<double>(top5) / count;
     if (classes == 2) {
@@ -217,26 +209,24 @@ EvalResult evaluate(const EvaluationContext& context, const Dataset& data) {
 void predict(const EvaluationContext& context, const Dataset& data, FunctionRef<void(const std::string&)> write) {
     const ShardPlan plan = evaluation_plan(context.config, data.size());
     const int classes = context.network.classes();
-    const auto width = static_cast<std::size_t>(classes);
+    const auto width = static_cast<std::size_t>(std::max(classes, 1));
     if (context.comm.rank() == 0) {
-        std::string header = "index,label,class";
+        std::string header = classes == 0 ? "index,target,prediction" : "index,label,class";
         for (int c = 0; c < classes; ++c) header += fmt::format(",p{}", c);
         write(header + "\n");
     }
-    DeviceScratch device_probabilities(context.backend);
-    HostView view(context.backend);
+    HostOutputs host(context.backend, context.network);
+    std::vector<float> own;  // of this rank's rows of a piece
     for_each_piece(context, data, plan, [&](const Rows& rows) {
         const Batch& batch = rows.batch;
-        const std::size_t count = static_cast<std::size_t>(batch.rows) * width;
-        const float* probabilities = nullptr;
+        if (rows.first == 0) own.clear();
         if (rows.count > 0) {
-            auto* const on_device = device_probabilities.at_least<float>(count);
-            context.backend.softmax(context.backend.main(), rows.count, classes, rows.logits,
-                                    on_device + static_cast<std::size_t>(rows.first) * width);
-            if (!rows.last()) return;
-            probabilities = view.read(on_device, count);
+            const float* const values =
+                classes == 0 ? host.values(rows.count, rows.outputs) : host.probabilities(rows.count, rows.outputs);
+            own.insert(own.end(), values, values + static_cast<std::size_t>(rows.count) * width);
         }
-        const std::vector<std::vector<float>> all = gather<float>(context.comm, {probabilities, count});
+        if (!rows.last()) return;
+        const std::vector<std::vector<float>> all = gather<float>(context.comm, own);
         if (context.comm.rank() != 0) return;
         // Ranks hold consecutive shards, so their rows follow one another in data order.
         int64_t index = batch.at.step * plan.batch();
@@ -244,6 +234,11 @@ void predict(const EvaluationContext& context, const Dataset& data, FunctionRef<
         for (const std::vector<float>& part : all) {
             for (std::size_t row = 0; row * width < part.size(); ++row, ++index) {
                 const float* p = part.data() + row * width;
+                if (classes == 0) {
+                    const auto target = std::bit_cast<float>(data.label(index));
+                    text += fmt::format("{},{},{}\n", index, json_number(target), json_number(*p));
+                    continue;
+                }
                 text += fmt::format("{},{},{}", index, data.label(index), std::max_element(p, p + width) - p);
                 for (std::size_t c = 0; c < width; ++c) text.append(",").append(json_number(p[c]));
                 text += '\n';

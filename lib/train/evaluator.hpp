@@ -24,11 +24,12 @@ struct EvaluationContext {
     const Config& config;  // batch.size, batch.shards
 };
 
-/// Loss, accuracy, top-5 (more than 5 classes), AUC (two classes). Collective; the same result on all ranks. `step`,
+/// Loss, accuracy, top-5 (more than 5 classes), AUC (two classes); of a regression loss and mse. Collective; the same result on all ranks. `step`,
 /// `epoch` and `split` of the result are the caller's to set.
 EvalResult evaluate(const EvaluationContext& context, const Dataset& data);
 
-/// Writes `index,label,class,p0,p1,…`, one row a sample in data order, through `write` on rank 0. Collective.
+/// Writes `index,label,class,p0,p1,…` (of a regression `index,target,prediction`), one row a sample in data order,
+/// through `write` on rank 0. Collective.
 void predict(const EvaluationContext& context, const Dataset& data, FunctionRef<void(const std::string&)> write);
 
 /// Exact area under the ROC curve of scores against labels 0 and 1: (2 #{s+ > s-} + #{s+ = s-}) / (2 P N), in integers.

@@ -17,9 +17,10 @@ std::string step_line(const StepRecord& r) {
 }
 
 std::string eval_line(const EvalResult& r) {
-    std::string line =
-        fmt::format(R"({{"event":"eval","step":{},"epoch":{},"split":{},"count":{},"loss":{},"accuracy":{})", r.step,
-                    r.epoch, json_string(r.split), r.count, json_number(r.loss), json_number(r.accuracy));
+    std::string line = fmt::format(R"({{"event":"eval","step":{},"epoch":{},"split":{},"count":{},"loss":{})", r.step,
+                                   r.epoch, json_string(r.split), r.count, json_number(r.loss));
+    if (r.mse) return line + fmt::format(R"(,"mse":{}}})", json_number(*r.mse));
+    line += fmt::format(R"(,"accuracy":{})", json_number(r.accuracy));
     if (r.top5) line += fmt::format(R"(,"top5":{})", json_number(*r.top5));
     if (r.auc) line += fmt::format(R"(,"auc":{})", json_number(*r.auc));
     if (r.precision) line += fmt::format(R"(,"precision":{})", json_number(*r.precision));
@@ -29,6 +30,7 @@ std::string eval_line(const EvalResult& r) {
 
 std::optional<double> metric_of(const EvalResult& result, std::string_view name) {
     if (name == "loss") return result.loss;
+    if (result.mse) return std::nullopt;
     if (name == "accuracy") return result.accuracy;
     if (name == "top5") return result.top5;
     if (name == "auc") return result.auc;
@@ -42,6 +44,7 @@ bool higher_is_better(std::string_view name) {
 }
 
 std::vector<std::string_view> metrics_of(int classes) {
+    if (classes == 0) return {"loss"};
     if (classes == 2) return {"loss", "accuracy", "auc", "precision", "recall"};
     if (classes > 5) return {"loss", "accuracy", "top5"};
     return {"loss", "accuracy"};

@@ -32,7 +32,8 @@ struct EvalResult {
     int64_t epoch = 0;  // whole epochs completed
     int64_t count = 0;
     double loss = 0;
-    double accuracy = 0;
+    double accuracy = 0;         // of classes
+    std::optional<double> mse;   // of a regression, which has nothing else
     std::optional<double> top5;  // more than 5 classes
     std::optional<double> auc;   // two classes
     // Two classes: of samples predicted 1 the share that are, of samples that are 1 the share so predicted. NaN of

@@ -57,7 +57,8 @@ std::string progress_text(const ProgressFacts& f) {
 }
 
 std::string eval_text(const EvalResult& r) {
-    std::string text = fmt::format("{}: loss {:.4f}  accuracy {:.4f}", r.split, r.loss, r.accuracy);
+    std::string text = fmt::format("{}: loss {:.4f}", r.split, r.loss);
+    text += r.mse ? fmt::format("  mse {:.4f}", *r.mse) : fmt::format("  accuracy {:.4f}", r.accuracy);
     if (r.top5) text += fmt::format("  top-5 {:.4f}", *r.top5);
     if (r.auc) text += fmt::format("  auc {:.4f}", *r.auc);
     return text + fmt::format("  ({} samples, step {})", with_commas(r.count), r.step);
