@@ -337,6 +337,10 @@ void Network::update_running(float* weights) {
     if (state_->norms.any()) state_->norms.update_running(weights);
 }
 
+bool Network::has_batch_norm() const {
+    return state_->norms.any();
+}
+
 bool Network::meets_in_step() const {
     return state_->norms.has_borders();
 }

@@ -71,6 +71,7 @@ class Network {
     /// After a step that changes the weights, before the next one: running values go on by the moments of its whole
     /// batch. Collective where there is batch norm, else nothing.
     void update_running(float* weights);
+    bool has_batch_norm() const;
     /// Whether the shards of all ranks meet in the middle of a step (batch norm with scope global): then a rank's rows
     /// must fit in one pass, and train_step and update_running are collective even for a rank without rows.
     bool meets_in_step() const;

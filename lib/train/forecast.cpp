@@ -139,6 +139,18 @@ class Forecaster {
     std::vector<int64_t> sizes_;  // of the first step's shards
 };
 
+/// Samples behind a statistic of batch norm: of the smallest batch, or the smallest shard that is not empty.
+int64_t norm_samples(const Config& config, const RunPlan& plan, bool global) {
+    int64_t least = plan.shards.batch();
+    for (const int64_t step : telling_steps(config, plan)) {
+        if (global) least = std::min(least, plan.shards.batch_size(step));
+        for (const int64_t size : plan.shards.shard_sizes(step)) {
+            if (!global && size > 0) least = std::min(least, size);
+        }
+    }
+    return least;
+}
+
 }  // namespace
 
 std::vector<int> worlds_to_show(int shards) {
@@ -158,6 +170,10 @@ Forecast make_forecast(const Config& config, const DataFacts& facts, const Forec
     const auto backend = make_cpu_backend({isa_to_plan_for(config), forecast.threads});
     const Network network(model_spec(config, facts.shape, facts.classes, facts.columns), *backend, config.batch.micro);
     forecast.parameters = network.parameters().trainable();
+    if (network.has_batch_norm()) {
+        forecast.norm_global = network.meets_in_step();
+        forecast.norm_samples = norm_samples(config, plan, forecast.norm_global);
+    }
     forecast.rates_note = rates_note(config);
     forecast.rates = learning_rates(Schedule(schedule_spec(config, plan)), plan, options.lr_at);
     forecast.native = config.reduce.algorithm == "native";

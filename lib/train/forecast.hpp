@@ -73,8 +73,10 @@ struct Forecast {
     bool native = false;           // reduce.algorithm: the transport decides what is sent
     std::vector<int> free_worlds;  // world sizes that send no more than they must
     std::vector<WorldForecast> worlds;
-    std::string timed_on;         // machine and device of step_seconds
-    std::string rates_note = {};  // what more there is to say of them; else empty
+    std::string timed_on;                      // machine and device of step_seconds
+    std::string rates_note = {};               // what more there is to say of them; else empty
+    std::optional<int64_t> norm_samples = {};  // behind a statistic of batch norm, at least; none: no batch norm
+    bool norm_global = false;
 };
 
 struct ForecastOptions {

@@ -72,7 +72,7 @@ std::string forecast_json(const Forecast& forecast) {
                  {"last_batch", forecast.last_batch},
                  {"parameters", forecast.parameters},
                  {"lr", rates},
-                 {"batch_norm_samples", nullptr},  // no network with batch norm can be trained yet
+                 {"batch_norm_samples", forecast.norm_samples ? Json(*forecast.norm_samples) : Json()},
                  {"test_samples", forecast.data.test_samples},
                  {"validation_samples", forecast.data.validation_samples},
                  {"threads", forecast.threads},

@@ -44,6 +44,17 @@ std::string held_out_text(const DataFacts& data) {
     return fmt::format("; {} held out for validation", with_commas(data.validation_samples));
 }
 
+/// Below 16 samples statistics are noise, and what is learned differs with the number of shards.
+std::string norm_text(const Forecast& f) {
+    constexpr int64_t kFew = 16;
+    if (f.norm_global) return fmt::format("statistics of the global batch, {} samples at least", *f.norm_samples);
+    std::string text = fmt::format("statistics of each shard, {} samples at least", *f.norm_samples);
+    if (*f.norm_samples < kFew) {
+        text += "; warning: that is few. Use fewer batch.shards, or batch_norm.scope = \"global\"";
+    }
+    return text;
+}
+
 std::string head_text(const Forecast& f) {
     const ShardPlan& shards = f.plan.shards;
     std::string text;
@@ -54,6 +65,7 @@ std::string head_text(const Forecast& f) {
                              f.data.shape.height, f.data.shape.width, f.data.shape.channels, f.data.classes,
                              held_out_text(f.data), with_commas(f.data.test_samples)));
     line("network", fmt::format("{}, {} parameters", f.model, with_commas(f.parameters)));
+    if (f.norm_samples) line("batch norm", norm_text(f));
     line("batch", fmt::format("{} samples in {} shard{}, layout {}; the last of an epoch has {}", shards.batch(),
                               shards.shards(), shards.shards() == 1 ? "" : "s", f.layout, f.last_batch));
     line("steps", fmt::format("{}; {} an epoch; {} epoch{}", with_commas(f.plan.total_steps),

@@ -105,7 +105,7 @@ TEST_CASE("twins: ascending readers, statistics of local shards, and another V g
         // Of shards twice as large, scope shard has other statistics.
         if (!norms || global) continue;
         const WorldResult other = threaded_step(named.model, samples, halves, weights, {});
-        CHECK(std::abs(other.sums.loss / two.sums.loss - 1) > 1e-4);
+        CHECK(std::abs(other.sums.loss / two.sums.loss - 1) > 1e-5);  // rounding alone: 1e-7
     }
 }
 
