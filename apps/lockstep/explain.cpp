@@ -53,7 +53,9 @@ bool names_config(const ExplainCommand& command) {
 Question question_of(const ExplainCommand& command, const LoadedConfig& loaded) {
     Question q;
     if (names_config(command)) {
-        q = question_of(loaded.config, command.samples > 0 ? command.samples : data_facts(loaded.config).samples);
+        // With --samples the data need not be there.
+        q = question_of(loaded.config, command.samples > 0 ? DataFacts{.samples = command.samples, .shape = {0, 0, 0}}
+                                                           : data_facts(loaded.config));
     } else if (command.samples == 0 || command.batch == 0) {
         fail(ErrorKind::kUsage,
              "explain: of what job? Name a config (-c FILE), or --samples and --batch, or --example");

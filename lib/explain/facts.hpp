@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "data/data_facts.hpp"
 #include "explain/scheme.hpp"
 
 namespace lockstep {
@@ -25,8 +26,8 @@ struct Question {
     std::optional<bool> batch_norm;              // whether the model has any; known where there is a model
 };
 
-/// The job of a config with so many training samples.
-Question question_of(const Config& config, int64_t samples);
+/// The job of a config on such data. Where only their number is known, the shape is empty.
+Question question_of(const Config& config, const DataFacts& data);
 
 /// The course of an epoch under some rules.
 struct Course {

@@ -73,6 +73,8 @@ void import_torchvision_model(const FlagList::Flag& flag, Imported& config) {
         if (flag.value != network) continue;
         config.set_text("model.name", network, flag.spelled);
         config.set_text("model.flavor", "torchvision", "its layers, names and initial weights");
+        if (network == "alexnet" || network.starts_with("vgg")) config.set("model.dropout", 0.5, "torchvision's");
+        if (network == "googlenet") config.set("model.dropout", 0.2, "torchvision's");
         if (!network.starts_with("resnet")) return;
         config.set_text("batch_norm.scope", "global", "one machine with the whole batch; theirs: each GPU by itself");
         config.set("batch_norm.unbiased", "true", "PyTorch's running variance is over n - 1");

@@ -1,25 +1,31 @@
 // The question that a config asks: its job, as meant for one machine.
 #include "explain/facts.hpp"
+#include "nn/zoo.hpp"
+#include "train/settings.hpp"
 
 namespace lockstep {
 namespace {
 
-/// Whether the model normalises by batches; not known of a network that its layers say.
-std::optional<bool> has_batch_norm(const std::string& model) {
-    if (model == "custom") return std::nullopt;
-    return model.starts_with("resnet");
+/// Whether the model normalises by batches; without data, whose shape decides some models, as far as its name tells.
+std::optional<bool> has_batch_norm(const Config& config, const DataFacts& data) {
+    if (data.shape.elements() > 0) {
+        const ParameterTable parameters = build_model(model_spec(config, data.shape, data.classes)).parameters;
+        return parameters.stored().size() > parameters.all().size();
+    }
+    if (config.model.name == "custom") return std::nullopt;
+    return config.model.name.starts_with("resnet");
 }
 
 }  // namespace
 
-Question question_of(const Config& config, int64_t samples) {
+Question question_of(const Config& config, const DataFacts& data) {
     Question q;
-    q.samples = samples;
+    q.samples = data.samples;
     q.batch = config.batch.size;
-    const int64_t per_epoch = (samples + q.batch - 1) / q.batch;
+    const int64_t per_epoch = (q.samples + q.batch - 1) / q.batch;
     q.epochs = config.train.epochs.value_or((config.train.steps.value_or(per_epoch) + per_epoch - 1) / per_epoch);
     q.optimizer = config.optimizer;
-    q.batch_norm = has_batch_norm(config.model.name);
+    q.batch_norm = has_batch_norm(config, data);
     return q;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "backend/backend.hpp"
@@ -45,6 +46,9 @@ class JointRows {
     void clear();
     void append(const WorkerBatches& worker);
     void append_nothing(int shards) { sizes_.insert(sizes_.end(), static_cast<std::size_t>(shards), 0); }
+
+    /// In place of the sizes that were appended; as many rows.
+    void set_sizes(std::span<const int64_t> sizes) { sizes_.assign(sizes.begin(), sizes.end()); }
 
     int64_t rows() const { return static_cast<int64_t>(labels_.size()); }
     const std::vector<int64_t>& sizes() const { return sizes_; }

@@ -57,14 +57,14 @@ class WorkerTraining {
           schedule_(schedule_spec(config_, plan_)),
           update_(optimizer_spec(config_), update_tensors(network_.parameters()), elements_, *backend_),
           rows_(*backend_, rules.batch * (rules.separate() ? 1 : rules.workers), data.train->shape().elements()),
-          weights_(floats(elements_)) {
+          weights_(floats(network_.parameters().stored_elements())) {
         ThreadPool pool(threads_of(config_));
-        const auto flat = static_cast<std::size_t>(elements_);
+        const auto flat = static_cast<std::size_t>(network_.parameters().stored_elements());
         network_.parameters().initialise(static_cast<uint64_t>(config_.seed), {weights_->floats(), flat}, pool);
         for (int w = 0; w < (rules.separate() ? rules.workers : 1); ++w)
             sums_.push_back({floats(kLead + elements_), 0});
         for (int w = 0; rules.stale && w < rules.workers; ++w) {
-            snapshots_.push_back(floats(elements_));
+            snapshots_.push_back(floats(network_.parameters().stored_elements()));
             std::copy_n(weights_->floats(), flat, snapshots_.back()->floats());
         }
     }
@@ -74,7 +74,7 @@ class WorkerTraining {
             train_epoch(epoch);
             if (!outcome_.diverged) evaluate_after(epoch + 1);
         }
-        outcome_.weights.assign(weights_->floats(), weights_->floats() + elements_);
+        outcome_.weights.assign(weights_->floats(), weights_->floats() + network_.parameters().stored_elements());
         return std::move(outcome_);
     }
 
@@ -104,7 +104,7 @@ class WorkerTraining {
         std::vector<Sum*> sums;
         for (std::size_t w = 0; w < workers.size(); ++w) {
             if (!workers[w]->next()) continue;
-            compute({workers[w].get()}, epoch, weights_->floats(), sums_[w]);
+            compute({workers[w].get()}, static_cast<int>(w), epoch, weights_->floats(), sums_[w]);
             if (rules_.clips_locally) clip(sums_[w]);
             sums.push_back(&sums_[w]);
         }
@@ -123,7 +123,7 @@ class WorkerTraining {
         const auto readers = static_cast<int64_t>(reading.size()) - std::count(reading.begin(), reading.end(), nullptr);
         if (readers == 0) return false;
         Sum& sum = sums_.front();
-        compute(reading, epoch, weights_->floats(), sum);
+        compute(reading, 0, epoch, weights_->floats(), sum);
         if (rules_.sum) scale(sum, static_cast<float>(readers));
         if (rules_.applying == Applying::kOnce) {
             apply(sum, sum.samples);
@@ -142,21 +142,28 @@ class WorkerTraining {
             if (!workers[w]->next()) continue;
             any = true;
             float* const seen = rules_.stale ? snapshots_[w]->floats() : weights_->floats();
-            compute({workers[w].get()}, epoch, seen, sums_[w]);
+            compute({workers[w].get()}, static_cast<int>(w), epoch, seen, sums_[w]);
             apply(sums_[w], sums_[w].samples);
             if (rules_.stale) std::copy_n(weights_->floats(), elements_, seen);
         }
         return any;
     }
 
-    /// The gradient sum of these workers' batches (null: none left) as one.
-    void compute(const std::vector<WorkerBatches*>& workers, int64_t epoch, const float* weights, Sum& sum) {
+    /// The gradient sum of the batches of these workers, which begin with number `first` (null: none left), as one.
+    void compute(const std::vector<WorkerBatches*>& workers, int first, int64_t epoch, const float* weights, Sum& sum) {
         rows_.clear();
         const int each = shards_of_worker(rules_, config_);
-        for (const WorkerBatches* worker : workers)
+        for (const WorkerBatches* worker : workers) {
             worker != nullptr ? rows_.append(*worker) : rows_.append_nothing(each);
-        std::fill_n(sum.buffer->floats(), kLead, 0.0F);
+        }
         const int shards = each * static_cast<int>(workers.size());
+        // Parts of the job's own batches are cut where the job's shards are.
+        const bool own = rules_.reading == Reading::kDealt && !rules_.wraps && !rules_.turns;
+        if (own && each * rules_.workers == plan_.shards.shards()) {
+            const std::vector<int64_t> sizes = plan_.shards.shard_sizes(rounds_ % plan_.steps_per_epoch);
+            rows_.set_sizes({sizes.data() + first * each, static_cast<std::size_t>(shards)});
+        }
+        std::fill_n(sum.buffer->floats(), kLead, 0.0F);
         float* const partial[] = {sum.buffer->floats()};
         network_.train_step(rows_.input(epoch), shards, {0, shards}, rows_.sizes(), weights, partial, [](int64_t) {});
         sum.samples = rows_.rows();

@@ -162,7 +162,7 @@ TEST_CASE("the JSON has the facts of both sides and a reason for whatever differ
     config.batch.size = 64;
     config.train.epochs = 2;
     config.optimizer.lr = 0.01;
-    Question q = question_of(config, 1000);
+    Question q = question_of(config, DataFacts{.samples = 1000, .shape = {5, 5, 1}, .classes = 3});
     q.workers = 2;
     const auto known = nlohmann::json::parse(facts_json(explain(scheme_named("horovod-sum"), q), "{\"a\":1}"));
     CHECK(known["effective_lr"] == 0.02);

@@ -27,7 +27,7 @@ LoadedConfig small_config(const std::vector<std::string>& sets = {}) {
 }
 
 Facts facts_of(const char* scheme, const LoadedConfig& loaded, int workers) {
-    Question q = question_of(loaded.config, loaded.config.data.samples);
+    Question q = question_of(loaded.config, data_facts(loaded.config));
     q.workers = workers;
     return explain(scheme_named(scheme), q);
 }
@@ -41,7 +41,7 @@ std::vector<float> trained(const LoadedConfig& loaded) {
     const TrainResult result = train_on(*comm, loaded, data, options);
     const auto backend = make_cpu_backend({Isa::kAuto, 1});
     const Network network(model_spec(loaded.config, data.train->shape(), data.train->classes()), *backend);
-    std::vector<float> flat(static_cast<std::size_t>(network.parameters().flat_elements()));
+    std::vector<float> flat(static_cast<std::size_t>(network.parameters().stored_elements()));
     load_tensors(SafetensorsFile::parse(result.model, "model"), "model", network.parameters(), "", flat.data());
     return flat;
 }
