@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
+#include "config/config.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "data/data_facts.hpp"
 #include "data/idx_file.hpp"
 #include "inspect_data.hpp"
 #include "io/files.hpp"
@@ -93,6 +95,30 @@ Json describe_idx(const std::string& path) {
             {"hash", hex16(array.hash)}};
 }
 
+/// The format of a table by its name, packed or not; empty: of no table.
+std::string table_format(std::string name) {
+    if (name.ends_with(".gz")) name.resize(name.size() - 3);
+    const auto ends_with = [&](std::initializer_list<const char*> endings) {
+        return std::any_of(endings.begin(), endings.end(), [&](const char* ending) { return name.ends_with(ending); });
+    };
+    if (ends_with({".csv", ".tsv"})) return "csv";
+    if (ends_with({".libsvm", ".svmlight", ".svm"})) return "libsvm";
+    return ends_with({".npz"}) ? "npz" : "";
+}
+
+/// What data.format would make of it without a word about its columns.
+Json describe_table(const std::string& path, const std::string& format) {
+    Config config;
+    config.data.format = format;
+    config.data.train.paths = {path};
+    if (path.find(".tsv") != std::string::npos) config.data.separator = "\t";
+    const DataFacts facts = data_facts(config);
+    return {{"kind", format},           {"path", path},
+            {"samples", facts.samples}, {"shape", {facts.shape.height, facts.shape.width, facts.shape.channels}},
+            {"classes", facts.classes},  // 0: a regression
+            {"read_as", facts.notes}};
+}
+
 /// checkpoints/latest holds a name, of a folder beside it.
 Json describe_latest(const std::string& path) {
     std::string name = text_file(path);
@@ -116,6 +142,7 @@ Json describe(const std::string& path) {
     if (name == "latest") return describe_latest(path);
     if (name.ends_with(".safetensors")) return describe_safetensors(path);
     if (auto facts = describe_data(path)) return *facts;
+    if (const std::string format = table_format(name); !format.empty()) return describe_table(path, format);
     return describe_idx(path);
 }
 
@@ -129,8 +156,8 @@ std::string as_text(const Json& facts) {
                     fmt::format("  {:<32} {} [{}]\n", t.at("name").get<std::string>(), t.at("dtype").get<std::string>(),
                                 fmt::join(t.at("shape").get<std::vector<int64_t>>(), ", "));
             }
-        } else if (key == "device") {
-            for (const Json& line : value) text += fmt::format("device: {}\n", line.get<std::string>());
+        } else if (key == "device" || key == "read_as") {
+            for (const Json& line : value) text += fmt::format("{}: {}\n", key, line.get<std::string>());
         } else if (value.is_object()) {
             for (const auto& [inner, v] : value.items())
                 text += fmt::format("{}.{}: {}\n", key, inner, v.is_string() ? v.get<std::string>() : v.dump());

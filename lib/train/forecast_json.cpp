@@ -40,6 +40,7 @@ Json world_json(const WorldForecast& world, const RunPlan& plan) {
                  {"bytes_sent_per_step", or_null(world.bytes_sent)},
                  {"messages_per_step", or_null(world.messages)},
                  {"ring_bytes_per_step", world.ring_bytes},
+                 {"batch_norm_bytes_per_step", world.norm_bytes},
                  {"bytes_sent_last_step", or_null(world.last_bytes_sent)},
                  {"imbalance", world.imbalance},
                  {"idle_ranks", world.idle},
@@ -77,6 +78,7 @@ std::string forecast_json(const Forecast& forecast) {
                  {"validation_samples", forecast.data.validation_samples},
                  {"threads", forecast.threads},
                  {"free_worlds", forecast.free_worlds}};
+    if (!forecast.data.notes.empty()) json["read_as"] = forecast.data.notes;
     if (!forecast.rates_note.empty()) json["lr_note"] = forecast.rates_note;
     if (!forecast.timed_on.empty()) json["timed_on"] = forecast.timed_on;
     json["worlds"] = worlds;

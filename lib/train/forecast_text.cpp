@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "io/json_number.hpp"
 #include "train/forecast.hpp"
@@ -55,17 +56,30 @@ std::string norm_text(const Forecast& f) {
     return text;
 }
 
+/// Moments travel beside the gradients.
+std::string norm_bytes_text(const Forecast& f) {
+    const WorldForecast* most = nullptr;
+    for (const WorldForecast& world : f.worlds) {
+        if (world.norm_bytes > (most == nullptr ? 0 : most->norm_bytes)) most = &world;
+    }
+    if (most == nullptr) return "";
+    return fmt::format("; {} bytes a step sent for it by a rank of {}", with_commas(most->norm_bytes), most->world);
+}
+
 std::string head_text(const Forecast& f) {
     const ShardPlan& shards = f.plan.shards;
     std::string text;
     const auto line = [&](const char* name, const std::string& value) {
         text += fmt::format("{:<14}{}\n", name, value);
     };
-    line("data", fmt::format("{} samples of {}x{}x{}, {} classes{}; {} to test", with_commas(shards.samples()),
-                             f.data.shape.height, f.data.shape.width, f.data.shape.channels, f.data.classes,
+    line("data", fmt::format("{} samples of {}x{}x{}, {}{}; {} to test", with_commas(shards.samples()),
+                             f.data.shape.height, f.data.shape.width, f.data.shape.channels,
+                             f.data.classes == 0 ? "a regression" : fmt::format("{} classes", f.data.classes),
                              held_out_text(f.data), with_commas(f.data.test_samples)));
+    const char* name = "read as";
+    for (const std::string& note : f.data.notes) line(std::exchange(name, ""), note);
     line("network", fmt::format("{}, {} parameters", f.model, with_commas(f.parameters)));
-    if (f.norm_samples) line("batch norm", norm_text(f));
+    if (f.norm_samples) line("batch norm", norm_text(f) + norm_bytes_text(f));
     line("batch", fmt::format("{} samples in {} shard{}, layout {}; the last of an epoch has {}", shards.batch(),
                               shards.shards(), shards.shards() == 1 ? "" : "s", f.layout, f.last_batch));
     line("steps", fmt::format("{}; {} an epoch; {} epoch{}", with_commas(f.plan.total_steps),
