@@ -55,7 +55,7 @@ inline bool fits(const ConvShape& s) {
 }
 
 /// A random convolution of at most `terms` products in each of its three passes.
-inline ConvCase random_case(Random& random, int64_t terms) {
+inline ConvCase random_conv(Random& random, int64_t terms) {
     for (;;) {
         ConvCase c;
         ConvShape& s = c.shape;

@@ -85,7 +85,7 @@ TEST_CASE("convolutions give the reference's bytes on every backend, instruction
     const int cases = on_host(backends) ? 250 : 150;
     const int64_t terms = on_host(backends) ? 300'000 : 150'000;
     for (int i = 0; i < cases; ++i) {
-        ConvCase c = random_case(random, terms);
+        ConvCase c = random_conv(random, terms);
         check_case(c, random, backends);
     }
 }
@@ -310,7 +310,7 @@ TEST_CASE("convolutions give the reference's bytes over many random shapes", "[.
     Random random;
     const auto backends = every_backend();
     for (int i = 0; i < 3000; ++i) {
-        ConvCase c = random_case(random, 1'000'000);
+        ConvCase c = random_conv(random, 1'000'000);
         check_case(c, random, backends);
     }
 }

@@ -109,7 +109,7 @@ inline bool same(const DenseResult& a, const DenseResult& b) {
 }
 
 // A random layer of at most `terms` products in each of its three passes.
-inline DenseCase random_case(Random& random, int64_t terms) {
+inline DenseCase random_dense(Random& random, int64_t terms) {
     const auto size = [&] {
         switch (random.in(0, 5)) {
             case 0:

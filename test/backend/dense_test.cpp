@@ -32,7 +32,7 @@ TEST_CASE("dense layers give the reference's bytes") {
     Random random;
     const auto backends = every_backend();
     for (int i = 0; i < 300; ++i) {
-        DenseCase c = random_case(random, 400'000);
+        DenseCase c = random_dense(random, 400'000);
         check_case(c, random, backends);
     }
 }
@@ -94,7 +94,7 @@ TEST_CASE("the dense weight gradient is the canonical tree of the shards' own gr
     Random random;
     const auto backends = every_backend(1);
     for (int i = 0; i < 12; ++i) {
-        DenseCase c = random_case(random, 60'000);
+        DenseCase c = random_dense(random, 60'000);
         c.range = {0, c.shards};
         c.fill(random);
         if (c.fold.rows == 0) continue;
@@ -268,7 +268,7 @@ TEST_CASE("dense layers give the reference's bytes over many random shapes", "[.
     Random random;
     const auto backends = every_backend();
     for (int i = 0; i < 1500; ++i) {
-        DenseCase c = random_case(random, 1'500'000);
+        DenseCase c = random_dense(random, 1'500'000);
         check_case(c, random, backends);
     }
 }
