@@ -73,6 +73,7 @@ class Forecaster {
     Forecaster(const Config& config, const DataFacts& facts, const ForecastOptions& options, Forecast& forecast,
                const Network& network)
         : config_(config),
+          network_(network),
           options_(options),
           plan_(forecast.plan),
           elements_(network.parameters().flat_elements()),
@@ -83,7 +84,11 @@ class Forecaster {
         WorldForecast world;
         world.world = size;
         world.ring_bytes = ring_bytes(elements_ * static_cast<int64_t>(sizeof(float)), size);
-        for (int rank = 0; rank < size; ++rank) world.ranks.push_back(of_rank(rank, size));
+        for (int rank = 0; rank < size; ++rank) {
+            world.ranks.push_back(of_rank(rank, size));
+            const int64_t floats = network_.norm_floats_sent(plan_.shards.shards(), rank, size, sizes_);
+            world.norm_bytes = std::max(world.norm_bytes, floats * static_cast<int64_t>(sizeof(float)));
+        }
         for (const RankForecast& rank : world.ranks) {
             world.most_samples = std::max(world.most_samples, rank.samples);
             world.idle += rank.shards.empty() ? 1 : 0;
@@ -132,6 +137,7 @@ class Forecaster {
     }
 
     const Config& config_;
+    const Network& network_;
     const ForecastOptions& options_;
     const RunPlan& plan_;
     int64_t elements_;

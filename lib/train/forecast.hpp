@@ -47,6 +47,7 @@ struct WorldForecast {
     std::optional<int64_t> messages;
     std::optional<int64_t> last_bytes_sent;  // in an epoch's last step, whose batch may leave shards empty
     int64_t ring_bytes = 0;                  // what a ring would send
+    int64_t norm_bytes = 0;                  // of batch norm's moments, beside the gradients: the most of any rank
     int64_t most_samples = 0;                // of any rank in the first step
     double imbalance = 1;                    // that, over the mean of the ranks
     int idle = 0;                            // ranks without a shard

@@ -35,7 +35,7 @@ MemoryForecast MemoryPlanner::of_rank(int rank, int world) const {
     memory.gradients = gradient_sums(plan_, local) * (kLead + elements) * kFloat + pass_sums(local);
     memory.optimizer = update_.state + update_.scratch;
     memory.exchange = exchange(rank, world);
-    memory.activations = activations(local);
+    memory.activations = activations(local) + moments(rank, world);
     memory.loader = loader(local);
     memory.data = facts_.memory_bytes;
     if (rank == 0) memory.saving = 2 * (memory.weights + update_.state);
@@ -48,6 +48,14 @@ int64_t MemoryPlanner::exchange(int rank, int world) const {
     for (const std::vector<int64_t>& sizes : sizes_) {
         const Traffic traffic = canonical_traffic(config_, network_.parameters().flat_elements(), rank, world, sizes);
         most = std::max(most, traffic.scratch_bytes);
+    }
+    return most;
+}
+
+int64_t MemoryPlanner::moments(int rank, int world) const {
+    int64_t most = 0;
+    for (const std::vector<int64_t>& sizes : sizes_) {
+        most = std::max(most, network_.norm_bytes(plan_.shards.shards(), rank, world, sizes));
     }
     return most;
 }

@@ -14,6 +14,7 @@ class MemoryPlanner {
 
   private:
     int64_t exchange(int rank, int world) const;
+    int64_t moments(int rank, int world) const;
     int64_t pass_sums(ShardRange local) const;
     int64_t activations(ShardRange local) const;
     int64_t loader(ShardRange local) const;
