@@ -1,6 +1,7 @@
 #include "explain/comparison.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -29,7 +30,10 @@ RunOutcome outcome_of(const TrainResult& result) {
     for (std::string line; std::getline(lines, line);) {
         const auto event = nlohmann::json::parse(line);
         if (event["event"] != "eval") continue;
-        outcome.epochs.push_back({event["epoch"], event["loss"], event["accuracy"]});
+        const bool classes = event.contains("accuracy");
+        outcome.epochs.push_back(
+            {event["epoch"], event["loss"],
+             classes ? event["accuracy"].get<double>() : std::numeric_limits<double>::quiet_NaN()});
     }
     return outcome;
 }

@@ -1,5 +1,6 @@
 // The comparison for people, losses and accuracies after each epoch, and as JSON.
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "explain/comparison.hpp"
@@ -71,8 +72,11 @@ std::string comparison_text(const Comparison& c) {
     std::string text = fmt::format("\n{} loss after each epoch; each rule alone, then all together\n",
                                    c.on_test ? "Test" : "Training");
     text += table_of(c, &EpochOutcome::loss);
-    text += fmt::format("\n{} accuracy\n", c.on_test ? "Test" : "Training");
-    text += table_of(c, &EpochOutcome::accuracy);
+    const std::vector<EpochOutcome>& ours = c.lockstep.outcome.epochs;
+    if (!ours.empty() && !std::isnan(ours.back().accuracy)) {
+        text += fmt::format("\n{} accuracy\n", c.on_test ? "Test" : "Training");
+        text += table_of(c, &EpochOutcome::accuracy);
+    }
     if (!c.idle.empty()) text += "\nwithout effect here\n";
     for (const std::string& rule : c.idle) text += "  " + rule + "\n";
     if (c.worlds.size() > 1) {

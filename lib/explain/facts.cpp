@@ -19,7 +19,7 @@ Course course_of_one(const Question& q) {
     course.steps = q.epochs * course.steps_per_epoch;
     course.samples_per_epoch = q.samples;
     course.effective_batch = q.batch;
-    course.batch_norm_samples = q.batch;
+    course.batch_norm_samples = q.norm_batch.value_or(q.batch);
     return course;
 }
 

@@ -24,6 +24,7 @@ struct Question {
     bool shifted = false;                        // workers start at w/W where the scheme says that they all start at 0
     std::optional<Config::Optimizer> optimizer;  // known where there is a config
     std::optional<bool> batch_norm;              // whether the model has any; known where there is a model
+    std::optional<int64_t> norm_batch;           // samples behind a statistic here; not known: the batch
 };
 
 /// The job of a config on such data. Where only their number is known, the shape is empty.

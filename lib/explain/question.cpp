@@ -1,4 +1,6 @@
 // The question that a config asks: its job, as meant for one machine.
+#include <algorithm>
+
 #include "explain/facts.hpp"
 #include "nn/zoo.hpp"
 #include "train/settings.hpp"
@@ -26,6 +28,7 @@ Question question_of(const Config& config, const DataFacts& data) {
     q.epochs = config.train.epochs.value_or((config.train.steps.value_or(per_epoch) + per_epoch - 1) / per_epoch);
     q.optimizer = config.optimizer;
     q.batch_norm = has_batch_norm(config, data);
+    if (config.batch_norm.scope == "shard") q.norm_batch = std::max<int64_t>(1, q.batch / config.batch.shards);
     return q;
 }
 

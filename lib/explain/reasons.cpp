@@ -105,7 +105,8 @@ std::string stretch_reason(const Facts& f) {
 std::string norm_reason(const Facts& f) {
     if (f.question.batch_norm && !*f.question.batch_norm) return "this model has no batch norm";
     if (f.theirs.batch_norm_samples == f.ours.batch_norm_samples) return "";
-    return "each GPU normalises by itself; here: batch_norm.scope = \"global\"";
+    if (f.ours.batch_norm_samples == f.question.batch) return "each GPU normalises by itself";
+    return "each GPU, and here each shard, normalises by itself; batch_norm.scope = \"global\" takes the whole batch";
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ std::vector<Cause> causes_of(const Facts& f, const Config& config, std::vector<s
     } else if (s.clips_locally) {
         add("clipping on each worker", "before the average", [&](WorkerRules& r) { r.clips_locally = true; });
     }
-    if (f.theirs.batch_norm_samples != f.question.batch) {
+    if (f.theirs.batch_norm_samples != f.ours.batch_norm_samples) {
         if (f.question.batch_norm.value_or(false)) {
             add("batch norm over B/W", fmt::format("statistics of {} samples", f.theirs.batch_norm_samples),
                 [&](WorkerRules& r) { r.own_statistics = true; });

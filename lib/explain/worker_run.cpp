@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "backend/cpu/cpu_backend.hpp"
@@ -16,6 +17,8 @@
 namespace lockstep {
 namespace {
 
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
 int threads_of(const Config& config) {
     return config.device.threads > 0 ? static_cast<int>(config.device.threads) : available_cpus();
 }
@@ -26,10 +29,11 @@ int shards_of_worker(const WorkerRules& rules, const Config& config) {
     return rules.batch == config.batch.size ? shards : std::max(1, shards / rules.workers);
 }
 
-/// Where gradients are a worker's, so are the statistics of batch norm.
+/// What a network is given at once is the whole of a batch, or of a worker's: so far its scope "global" goes.
 Config config_of(const WorkerRules& rules, const Config& config) {
     Config own = config;
     if (rules.own_statistics) own.batch_norm.scope = "global";
+    if (own.batch_norm.scope == "global") own.batch.micro = 0;
     if (rules.clips_locally) own.optimizer.clip_norm = 0;
     return own;
 }
@@ -105,6 +109,8 @@ class WorkerTraining {
         for (std::size_t w = 0; w < workers.size(); ++w) {
             if (!workers[w]->next()) continue;
             compute({workers[w].get()}, static_cast<int>(w), epoch, weights_->floats(), sums_[w]);
+            if (sums.empty())
+                network_.update_running(weights_->floats());  // of the first worker alone, as TensorFlow's
             if (rules_.clips_locally) clip(sums_[w]);
             sums.push_back(&sums_[w]);
         }
@@ -130,6 +136,7 @@ class WorkerTraining {
         } else {
             for (int64_t w = 0; w < readers && !outcome_.diverged; ++w) apply(sum, sum.samples * readers);
         }
+        network_.update_running(weights_->floats());
         return true;
     }
 
@@ -144,6 +151,7 @@ class WorkerTraining {
             float* const seen = rules_.stale ? snapshots_[w]->floats() : weights_->floats();
             compute({workers[w].get()}, static_cast<int>(w), epoch, seen, sums_[w]);
             apply(sums_[w], sums_[w].samples);
+            network_.update_running(weights_->floats());
             if (rules_.stale) std::copy_n(weights_->floats(), elements_, seen);
         }
         return any;
@@ -207,7 +215,7 @@ class WorkerTraining {
 
     void evaluate_after(int64_t epoch) {
         const EvalResult result = evaluate({*comm_, *backend_, network_, weights_->floats(), config_}, *data_.test);
-        outcome_.epochs.push_back({epoch, result.loss, result.accuracy});
+        outcome_.epochs.push_back({epoch, result.loss, result.mse ? kNone : result.accuracy});
     }
 
     const WorkerRules& rules_;

@@ -16,7 +16,7 @@ namespace lockstep {
 struct EpochOutcome {
     int64_t epoch = 0;  // from 1
     double loss = 0;
-    double accuracy = 0;
+    double accuracy = 0;  // NaN of a regression
 };
 
 struct RunOutcome {
