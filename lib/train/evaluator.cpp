@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "io/json_number.hpp"
 #include "nn/pass_program.hpp"
+#include "train/confusion.hpp"
 #include "train/device_input.hpp"
 #include "train/host_outputs.hpp"
 #include "train/settings.hpp"
@@ -129,7 +130,7 @@ std::vector<std::vector<T>> gather(Communicator& comm, std::span<const T> own) {
 
 }  // namespace
 
-EvalResult evaluate(const EvaluationContext& context, const Dataset& data) {
+EvalResult evaluate(const EvaluationContext& context, const Dataset& data, bool with_confusion) {
     const ShardPlan plan = evaluation_plan(context.config, data.size());
     const int classes = context.network.classes();
     const int shards = plan.shards();
@@ -138,6 +139,8 @@ EvalResult evaluate(const EvaluationContext& context, const Dataset& data) {
     const auto width = static_cast<std::size_t>(context.network.outputs());
     std::vector<float> scores;  // of class 1, of every local row, for the AUC
     std::vector<int32_t> labels;
+    const bool counts_confusion = classes == 2 || (with_confusion && classes > 0);
+    Confusion confusion(counts_confusion ? classes : 0);
     HostOutputs host(context.backend, context.network);
     ShardCounter own(local);
     for_each_piece(context, data, plan, [&](const Rows& rows) {
@@ -160,6 +163,10 @@ EvalResult evaluate(const EvaluationContext& context, const Dataset& data) {
                                            : classes_ahead(loss_kind, classes, values + row * width, own_probabilities,
                                                            own_labels[row]);
             own.add(losses[row], ahead);
+            if (!counts_confusion) continue;
+            const float* const ranked = loss_kind.kind == LossKind::kSigmoid ? own_probabilities : values + row * width;
+            const int32_t label = own_labels[row];
+            confusion.add(label, ahead == 0 ? label : largest_class({ranked, static_cast<std::size_t>(classes)}));
         }
         if (rows.last()) own.end_piece();
     });
@@ -194,6 +201,15 @@ EvalResult evaluate(const EvaluationContext& context, const Dataset& data) {
     }
     result.accuracy = static_cast<double>(correct) / count;
     if (classes > 5) result.top5 = static_cast<double>(top5) / count;
+    if (counts_confusion) {
+        Confusion total(classes);
+        for (const auto& part : gather<int64_t>(context.comm, confusion.counts())) total.add(part);
+        if (with_confusion) result.confusion = total.counts();
+        if (classes == 2) {
+            result.precision = total.precision(1);
+            result.recall = total.recall(1);
+        }
+    }
     if (classes == 2) {
         std::vector<float> all_scores;
         std::vector<int32_t> all_labels;

@@ -24,9 +24,10 @@ struct EvaluationContext {
     const Config& config;  // batch.size, batch.shards
 };
 
-/// Loss, accuracy, top-5 (more than 5 classes), AUC (two classes); of a regression loss and mse. Collective; the same result on all ranks. `step`,
-/// `epoch` and `split` of the result are the caller's to set.
-EvalResult evaluate(const EvaluationContext& context, const Dataset& data);
+/// Loss, accuracy, top-5 (more than 5 classes), AUC, precision and recall of class 1 (two classes); of a regression
+/// loss and mse. `with_confusion`: of classes, how often each was taken for each, too. Collective; the same result on
+/// all ranks. `step`, `epoch` and `split` of the result are the caller's to set.
+EvalResult evaluate(const EvaluationContext& context, const Dataset& data, bool with_confusion = false);
 
 /// Writes `index,label,class,p0,p1,…` (of a regression `index,target,prediction`), one row a sample in data order,
 /// through `write` on rank 0. Collective.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "io/json_number.hpp"
+#include "train/confusion.hpp"
 
 namespace lockstep {
 
@@ -25,6 +26,7 @@ std::string eval_line(const EvalResult& r) {
     if (r.auc) line += fmt::format(R"(,"auc":{})", json_number(*r.auc));
     if (r.precision) line += fmt::format(R"(,"precision":{})", json_number(*r.precision));
     if (r.recall) line += fmt::format(R"(,"recall":{})", json_number(*r.recall));
+    if (!r.confusion.empty()) line += fmt::format(R"(,"confusion":{})", confusion_json(r.confusion));
     return line + "}";
 }
 

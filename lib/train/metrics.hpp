@@ -39,6 +39,7 @@ struct EvalResult {
     // Two classes: of samples predicted 1 the share that are, of samples that are 1 the share so predicted. NaN of
     // none.
     std::optional<double> precision, recall;
+    std::vector<int64_t> confusion = {};  // [label][predicted], where it was asked for
 };
 
 /// A metric by name, as plateau, early stopping and the best checkpoint know it: nothing where the evaluation has none.

@@ -61,6 +61,8 @@ std::string eval_text(const EvalResult& r) {
     text += r.mse ? fmt::format("  mse {:.4f}", *r.mse) : fmt::format("  accuracy {:.4f}", r.accuracy);
     if (r.top5) text += fmt::format("  top-5 {:.4f}", *r.top5);
     if (r.auc) text += fmt::format("  auc {:.4f}", *r.auc);
+    if (r.precision) text += fmt::format("  precision {:.4f}", *r.precision);
+    if (r.recall) text += fmt::format("  recall {:.4f}", *r.recall);
     return text + fmt::format("  ({} samples, step {})", with_commas(r.count), r.step);
 }
 
