@@ -42,7 +42,8 @@ Json described_tfrecord(const RandomFile& file) {
         if (records == 0) {
             constexpr const char* kKinds[] = {"nothing", "bytes", "floats", "integers"};
             std::map<std::string, int> sorted;
-            for (const TfExample::Feature& feature : TfExample(data).features()) {
+            const TfExample first(data);
+            for (const TfExample::Feature& feature : first.features()) {
                 sorted[std::string(feature.name)] = feature.kind;
             }
             for (const auto& [name, kind] : sorted) features[name] = kKinds[kind];
