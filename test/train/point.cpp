@@ -13,15 +13,49 @@ namespace lockstep::test {
 
 std::string Job::describe() const {
     return fmt::format(
-        "{}{} {} {} {} {} {} shuffle={} clip={} wd={} l2={} warmup={} N={} B={} V={} steps={} classes={} seed={}{}",
+        "{}{} {} {} {} {} {} shuffle={} clip={} wd={} l2={} warmup={} validation={} N={} B={} V={} steps={} classes={} "
+        "seed={}{}",
         model, dropout > 0 ? fmt::format("+dropout {}", dropout) : "", optimizer, op, layout, last, schedule, shuffle,
-        clip_norm, weight_decay, l2, warmup, samples, batch, shards, steps, classes, seed, full_size ? " full" : "");
+        clip_norm, weight_decay, l2, warmup, validation, samples, batch, shards, steps, classes, seed,
+        full_size ? " full" : "");
 }
 
 std::string Cast::describe() const {
     return fmt::format("world={} threads={} isa={} bucket_kib={} small_kib={}", world, fmt::join(threads, "/"),
                        fmt::join(isas, "/"), bucket_kib, small_kib);
 }
+
+namespace {
+
+void set_optimizer(Config& c, const Job& job) {
+    const bool own_scale = job.optimizer.starts_with("adam") || job.optimizer.starts_with("rmsprop") ||
+                           job.optimizer == "lamb" || job.optimizer == "adagrad";
+    c.optimizer.name = job.optimizer;
+    c.optimizer.lr = own_scale ? 0.002 : job.op == "sum" ? 0.0005 : 0.05;
+    c.optimizer.trust = 0.02;
+    if (job.optimizer != "rmsprop_momentum") return;
+    c.optimizer.name = "rmsprop";
+    c.optimizer.rmsprop_momentum = 0.5;
+    c.optimizer.epsilon_inside = true;
+    c.optimizer.initial = 1;
+}
+
+/// Rates change within a run of few steps.
+void set_schedule(Config& c, const Job& job) {
+    c.schedule.name = job.schedule;
+    c.schedule.every_epochs = 1;
+    c.schedule.boundaries = {0.3, 0.9};
+    c.schedule.values = {c.optimizer.lr, c.optimizer.lr / 2, c.optimizer.lr / 3};
+    c.schedule.rate = 0.7;
+    c.schedule.power = 1.5;
+    if (job.schedule != "plateau") return;
+    c.eval.every_epochs = 0;
+    c.eval.every_steps = 2;
+    c.schedule.patience = 1;
+    c.schedule.factor = 0.5;
+}
+
+}  // namespace
 
 LoadedConfig config_of(const Job& job) {
     LoadedConfig loaded;
@@ -31,6 +65,7 @@ LoadedConfig config_of(const Job& job) {
     c.data.samples = job.samples;
     c.data.test_samples = 70;
     c.data.classes = job.classes;
+    c.data.validation = job.validation;
     c.data.shuffle = job.shuffle;
     c.data.block = 64;
     c.model.name = job.model;
@@ -47,13 +82,11 @@ LoadedConfig config_of(const Job& job) {
     c.batch.layout = job.layout;
     c.batch.last = job.last;
     c.train.steps = job.steps;
-    c.optimizer.name = job.optimizer;
-    c.optimizer.lr = job.optimizer.starts_with("adam") ? 0.002 : job.op == "sum" ? 0.0005 : 0.05;
+    set_optimizer(c, job);
     c.optimizer.clip_norm = job.clip_norm;
     c.optimizer.weight_decay = job.weight_decay;
     c.optimizer.l2 = job.l2;
-    c.schedule.name = job.schedule;
-    c.schedule.every_epochs = 1;
+    set_schedule(c, job);
     c.schedule.warmup_epochs = job.warmup;
     c.reduce.op = job.op;
     c.log.every = 4;

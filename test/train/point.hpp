@@ -16,13 +16,13 @@ namespace lockstep::test {
 struct Job {
     std::string model = "mlp";  // mlp | lenet
     double dropout = 0;
-    std::string optimizer = "momentum";
+    std::string optimizer = "momentum";  // rmsprop_momentum: rmsprop with it
     std::string op = "average";
     std::string layout = "batch";
     std::string last = "keep";
     std::string schedule = "constant";
     std::string shuffle = "full";
-    double clip_norm = 0, weight_decay = 0, l2 = 0, warmup = 0;
+    double clip_norm = 0, weight_decay = 0, l2 = 0, warmup = 0, validation = 0;
     int64_t samples = 1003, batch = 96, shards = 8, steps = 14;
     int64_t classes = 10;
     uint64_t seed = 1;

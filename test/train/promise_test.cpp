@@ -19,7 +19,9 @@ struct Sizes {
     int64_t samples, batch, shards;
 };
 
-const std::vector<std::string> kOptimizers{"sgd", "momentum", "nesterov", "adam", "adamw"};
+const std::vector<std::string> kOptimizers{"sgd",  "momentum", "nesterov", "adagrad", "rmsprop", "rmsprop_momentum",
+                                           "adam", "adamw",    "lars",     "lamb"};
+const std::vector<std::string> kSchedules{"constant", "cosine", "piecewise", "exponential", "poly", "plateau"};
 const std::vector<Sizes> kSizes{{1003, 96, 8}, {1003, 96, 1}, {1003, 96, 5}, {1003, 96, 12}, {103, 5, 8}, {50, 96, 8}};
 
 std::vector<std::string> isa_choices() {
@@ -80,15 +82,17 @@ TEST_CASE("any world, threads, instruction set and bucket size give the bits of 
     const std::vector<std::string> layouts{"batch", "epoch"};
     const std::vector<std::string> lasts{"keep", "drop"};
     References references;
-    const auto rows = covering_rows(
-        {worlds.size(), 3, isas.size(), buckets.size(), 2, 2, 2, kOptimizers.size(), 3, kSizes.size(), 2}, 7);
+    const auto rows = covering_rows({worlds.size(), 3, isas.size(), buckets.size(), 2, 2, 2, kOptimizers.size(), 3,
+                                     kSizes.size(), kSchedules.size()},
+                                    7);
     for (const auto& row : rows) {
         Job job = small_job(row[8], row[7], ops[row[4]], layouts[row[5]], lasts[row[6]], kSizes[row[9]]);
-        if (row[10] == 1) {
+        job.schedule = kSchedules[row[10]];
+        if (row[10] % 2 == 1) {
             job.clip_norm = 0.5;
             job.weight_decay = 1e-3;
-            job.schedule = "cosine";
             job.warmup = 0.3;
+            job.validation = job.schedule == "plateau" ? 0.1 : 0;
         }
         const auto threads = static_cast<int64_t>(row[1] + 1);
         require_equal(references, job, {worlds[row[0]], {threads, 1}, isas_of(isas[row[2]]), buckets[row[3]], 0});
@@ -114,7 +118,8 @@ TEST_CASE("random points of the product give the bits of one rank", "[.long]") {
         job.clip_norm = pick(0.0, 0.5);
         job.weight_decay = pick(0.0, 1e-3);
         job.l2 = pick(0.0, 1e-3);
-        job.schedule = pick("constant", "step", "cosine", "linear");
+        job.schedule = pick("constant", "step", "cosine", "linear", "piecewise", "exponential", "poly", "plateau");
+        job.validation = pick(0.0, 0.0, 0.1);
         job.warmup = pick(0.0, 0.4);
         job.classes = pick(10, 2, 4);
         job.seed = random() % 1000;

@@ -1,83 +1,18 @@
 // A run that was stopped and goes on at another number of ranks, threads and instruction sets is the run that was never
 // stopped: the same model file, the same metrics.
-#include <stdlib.h>
-
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <fstream>
 #include <random>
-#include <sstream>
 
-#include "comm/thread_communicator.hpp"
 #include "core/error.hpp"
-#include "core/log.hpp"
 #include "train/checkpoint.hpp"
-#include "train/point.hpp"
+#include "train/legs.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-class TemporaryFolder {
-  public:
-    TemporaryFolder() {
-        std::string pattern = (fs::temp_directory_path() / "lockstep-resume-XXXXXX").string();
-        path_ = mkdtemp(pattern.data());
-    }
-    ~TemporaryFolder() {
-        std::error_code ignored;
-        fs::remove_all(path_, ignored);
-    }
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-    std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
-  private:
-    fs::path path_;
-};
-
-std::string text_of(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::stringstream all;
-    all << in.rdbuf();
-    return all.str();
-}
-
-struct Leg {
-    int world = 1;
-    int64_t threads = 1;
-    int64_t stop_after = 0;  // ask for a stop during this step; 0 = to the end
-    int asks = 0;            // the rank that is asked
-};
-
-TrainResult run_leg(const Job& job, const std::string& out, const Leg& leg, const std::string& from = "",
-                    const std::function<void(Config&)>& change = {}) {
-    set_log(LogLevel::kQuiet, false);
-    LoadedConfig loaded = config_of(job);
-    loaded.config.log.every = 3;
-    loaded.config.eval.every_epochs = 1;
-    if (change) change(loaded.config);
-    const DataSplits data = open_data(loaded.config);
-    TrainResult first;
-    run_thread_world(leg.world, [&](Communicator& comm) {
-        LoadedConfig own = loaded;
-        own.config.device.threads = leg.threads;
-        TrainOptions options;
-        options.out = out;
-        options.resume = from.empty() ? ResumeMode::kAuto : ResumeMode::kPath;
-        options.resume_path = from;
-        options.progress.style = ProgressStyle::kNone;
-        int64_t calls = 0;
-        options.stop_requested = [&, calls]() mutable {
-            return leg.stop_after > 0 && comm.rank() == leg.asks && ++calls >= leg.stop_after;
-        };
-        const TrainResult result = train_on(comm, own, data, options);
-        if (comm.rank() == 0) first = result;
-    });
-    return first;
-}
 
 Job job_for_resume() {
     Job job;

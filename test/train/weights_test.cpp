@@ -1,0 +1,112 @@
+// model.weights: a run that starts from a safetensors file, one of Lockstep's or one that PyTorch wrote under the same
+// names.
+#include <catch2/catch.hpp>
+
+#include "core/error.hpp"
+#include "io/files.hpp"
+#include "io/safetensors.hpp"
+#include "train/initial_weights.hpp"
+#include "train/legs.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+Job short_job() {
+    Job job;
+    job.samples = 103;
+    job.batch = 32;
+    job.steps = 5;
+    return job;
+}
+
+/// A file of the tensors of another, in another order, as PyTorch writes them, with `change` made on the list.
+void rewrite(const std::string& from, const std::string& to,
+             const std::function<void(std::vector<TensorView>&)>& change) {
+    const SafetensorsFile file = SafetensorsFile::read(from);
+    std::vector<TensorView> tensors = file.tensors();
+    change(tensors);
+    write_file_atomic(to, safetensors_bytes(tensors, {{"format", "pt"}}));
+}
+
+std::function<void(Config&)> starting_from(const std::string& path) {
+    return [path](Config& config) { config.model.weights = path; };
+}
+
+}  // namespace
+
+TEST_CASE("a run goes on from the weights of a file, the same at any world, and other weights give another run") {
+    TemporaryFolder folder;
+    run_leg(short_job(), folder / "first", {1});
+    const std::string file = folder / "first/model.safetensors";
+    run_leg(short_job(), folder / "from1", {1, 2}, "", starting_from(file));
+    CHECK(text_of(folder / "from1/model.safetensors") != text_of(file));
+    for (const int world : {2, 3, 8}) {
+        const std::string out = folder / ("from" + std::to_string(world));
+        REQUIRE(run_leg(short_job(), out, {world, 1, 2}, "", starting_from(file)).stopped);
+        run_leg(short_job(), out, {4}, "", starting_from(file));
+        CHECK(text_of(out + "/model.safetensors") == text_of(folder / "from1/model.safetensors"));
+        CHECK(without_wall(text_of(out + "/metrics.jsonl")) == without_wall(text_of(folder / "from1/metrics.jsonl")));
+    }
+    // With a learning rate of 0 the weights stay those of the file.
+    run_leg(short_job(), folder / "still", {2}, "", [&](Config& config) {
+        config.model.weights = file;
+        config.optimizer.lr = 0;
+    });
+    CHECK(text_of(folder / "still/model.safetensors") == text_of(file));
+}
+
+TEST_CASE("tensors that the model does not have are left out, in whatever order the file has the others") {
+    TemporaryFolder folder;
+    run_leg(short_job(), folder / "first", {1});
+    const std::string file = folder / "first/model.safetensors";
+    const int64_t batches = 1234;
+    rewrite(file, folder / "torch.safetensors", [&](std::vector<TensorView>& tensors) {
+        std::reverse(tensors.begin(), tensors.end());
+        tensors.push_back({"bn1.num_batches_tracked", {}, "I64", std::as_bytes(std::span(&batches, 1))});
+    });
+    run_leg(short_job(), folder / "plain", {1}, "", starting_from(file));
+    run_leg(short_job(), folder / "torch", {2}, "", starting_from(folder / "torch.safetensors"));
+    CHECK(text_of(folder / "torch/model.safetensors") == text_of(folder / "plain/model.safetensors"));
+}
+
+TEST_CASE("missing tensors and tensors of other shapes or types are all named") {
+    TemporaryFolder folder;
+    run_leg(short_job(), folder / "first", {1});
+    rewrite(folder / "first/model.safetensors", folder / "bad.safetensors", [](std::vector<TensorView>& tensors) {
+        std::erase_if(tensors, [](const TensorView& t) { return t.name == "fc1.bias"; });
+        for (TensorView& t : tensors) {
+            if (t.name == "fc2.weight") std::swap(t.shape[0], t.shape[1]);
+            if (t.name == "fc3.bias") t.dtype = "I32";
+        }
+    });
+    try {
+        run_leg(short_job(), folder / "run", {2}, "", starting_from(folder / "bad.safetensors"));
+        FAIL("not refused");
+    } catch (const Error& e) {
+        CHECK(e.kind() == ErrorKind::kUsage);
+        CHECK_THAT(e.what(), Catch::Contains("has no tensor fc1.bias [33], which the model needs") &&
+                                 Catch::Contains("tensor fc2.weight is F32 [33, 17], the model's is F32 [17, 33]") &&
+                                 Catch::Contains("tensor fc3.bias is I32 [10], the model's is F32 [10]"));
+    }
+    CHECK_THROWS_WITH(run_leg(short_job(), folder / "none", {1}, "", starting_from(folder / "none.safetensors")),
+                      Catch::Contains("none.safetensors"));
+}
+
+TEST_CASE("on resume the path may be another, the tensors may not") {
+    TemporaryFolder folder;
+    run_leg(short_job(), folder / "first", {1});
+    const std::string file = folder / "first/model.safetensors";
+    std::filesystem::copy_file(file, folder / "copy.safetensors");
+    run_leg(short_job(), folder / "whole", {1}, "", starting_from(file));
+    REQUIRE(run_leg(short_job(), folder / "legs", {2, 1, 3}, "", starting_from(file)).stopped);
+    const auto refused = [&](const std::string& path) {
+        CHECK_THROWS_WITH(run_leg(short_job(), folder / "legs", {1}, "", starting_from(path)),
+                          Catch::Contains("the tensors of model.weights differ"));
+    };
+    refused("");
+    refused(folder / "whole/model.safetensors");
+    run_leg(short_job(), folder / "legs", {1}, "", starting_from(folder / "copy.safetensors"));
+    CHECK(text_of(folder / "legs/model.safetensors") == text_of(folder / "whole/model.safetensors"));
+}
