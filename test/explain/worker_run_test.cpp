@@ -68,7 +68,7 @@ TEST_CASE("workers under Lockstep's rules end with Lockstep's own weights, bit f
 
 TEST_CASE("each rule alone makes another run") {
     // The twin of the case above: whatever is not Lockstep's rule shows.
-    const LoadedConfig loaded = small_config({"optimizer.clip_norm=0.2", "schedule.name=cosine"});
+    const LoadedConfig loaded = small_config({"schedule.name=cosine"});
     const DataSplits data = open_data(loaded.config);
     std::set<double> losses{
         train_under(lockstep_rules(facts_of("ddp", loaded, 2)), loaded.config, data).epochs.back().loss};
@@ -85,6 +85,19 @@ TEST_CASE("each rule alone makes another run") {
         }
     }
     CHECK(runs >= 8);
+}
+
+TEST_CASE("clipping on each worker is another run, where anything is clipped") {
+    const auto apart = [](const char* clip_norm) {
+        const LoadedConfig loaded = small_config({std::string("optimizer.clip_norm=").append(clip_norm)});
+        const DataSplits data = open_data(loaded.config);
+        WorkerRules rules = lockstep_rules(facts_of("local-clip", loaded, 2));
+        const std::vector<float> together = train_under(rules, loaded.config, data).weights;
+        rules.clips_locally = true;
+        return train_under(rules, loaded.config, data).weights != together;
+    };
+    CHECK(apart("0.2"));
+    CHECK_FALSE(apart("1e6"));
 }
 
 TEST_CASE("a sum is the mean at so many times the learning rate, for plain gradient descent") {
