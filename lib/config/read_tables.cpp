@@ -44,12 +44,22 @@ class Reader {
         ConfigTable& out = result_.tables.emplace_back();
         out.origin = place;
         for (const TomlEntry& entry : table) read_entry(name, entry, out);
+        // In the order of their rows: the same table, however it is written, is the same value (a checkpoint's text is
+        // sorted by name).
+        std::stable_sort(out.entries.begin(), out.entries.end(),
+                         [&](const auto& left, const auto& right) { return row_of(left.first) < row_of(right.first); });
         for (const TableKey& row : key_.table) {
             const bool given =
                 std::any_of(table.begin(), table.end(), [&](const auto& e) { return e.name == row.name; });
             if (row.required && !given)
                 add_fault(place, fmt::format("{}: {} is missing ({})", name, row.name, row.doc));
         }
+    }
+
+    ptrdiff_t row_of(const std::string& name) const {
+        const auto row = std::find_if(key_.table.begin(), key_.table.end(),
+                                      [&](const TableKey& candidate) { return candidate.name == name; });
+        return row - key_.table.begin();
     }
 
     void read_entry(const std::string& table_name, const TomlEntry& entry, ConfigTable& out) {

@@ -57,6 +57,11 @@ TEST_CASE("tables are printed as tables and read back, as TOML and as JSON, in t
           std::string::npos);
 }
 
+TEST_CASE("the order of the entries of a table is no part of it") {
+    const std::string turned = "model.layers = [{ stride = [2, 1], kernel = [3], channels = 8, kind = \"conv\" }]";
+    CHECK(load({{kLeast + turned}}).config.model.layers[0] == expected()[0]);
+}
+
 TEST_CASE("a table that differs in one entry is a difference of its key, and its place is not") {
     Config left, right;
     left.model.layers = right.model.layers = expected();
