@@ -69,7 +69,7 @@ TEST_CASE("no two keys share a field") {
         Value value = default_of(changed);
         for (int i = 0; i < 100 && value == default_of(changed); ++i) {
             const bool free_text = changed.field.type == KeyType::kString && changed.choices.empty();
-            value = free_text ? Value(std::string("x")) : random.value(changed);
+            value = free_text ? Value(std::string("a text")) : random.value(changed);
         }
         if (value == default_of(changed) && !changed.choices.empty()) value = std::string(choices_of(changed).back());
         INFO(changed.name);
@@ -116,6 +116,22 @@ TEST_CASE("with native in either config the message sizes and their transport ca
     right = left;
     right.device.transport = "staged";
     CHECK(config_differences(left, right).at(0).effect == KeyEffect::kBits);
+}
+
+TEST_CASE("where a plateau, early stopping or the best checkpoint goes by evaluations, [eval] can change bits") {
+    Config left, right;
+    right.eval.every_epochs = 2;
+    CHECK(config_differences(left, right).at(0).effect == KeyEffect::kShared);
+    for (const auto change :
+         {+[](Config& c) { c.schedule.name = "plateau"; }, +[](Config& c) { c.train.stop_metric = "loss"; },
+          +[](Config& c) { c.checkpoint.best = "loss"; }}) {
+        Config one = left, other = right;
+        change(one);
+        CHECK(config_differences(one, other).back().effect == KeyEffect::kBits);
+        change(other);
+        REQUIRE(config_differences(one, other).size() == 1);
+        CHECK(config_differences(one, other)[0].effect == KeyEffect::kBits);
+    }
 }
 
 TEST_CASE("a difference of epochs and steps shows the unset side") {
