@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(T::kThreads, kQuads ? T::kBlocks : T::kBlocks 
             pixels.load(pass, term, range.y);
             weights.load(pass, term, range.y);
         }
-        multiply_slice<T>(slices, buffer, place, chain);
+        multiply_slice<T>(slices.rows(buffer), slices.columns(buffer), place, chain);
         if (ends) {
             LS_UNROLL for (int r = 0; r < T::kOwnRows; ++r) {
                 const int64_t at = written_at[place.row_of(r)];

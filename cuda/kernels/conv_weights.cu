@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(T::kThreads, kQuads ? T::kBlocks : T::kBlocks 
             of_dy.load(pass, *task, positions, buffer ^ 1);
         }
         if (thread < T::kDepth) positions.advance(pass, classes, samples, rows_per_block, task->end, buffer);
-        multiply_slice<T>(slices, buffer, place, chain);
+        multiply_slice<T>(slices.rows(buffer), slices.columns(buffer), place, chain);
         if (ends) {
             LS_UNROLL for (int r = 0; r < T::kOwnRows; ++r) {
                 const int term = place.row_of(r);

@@ -124,9 +124,9 @@ class SliceLoader {
 template <class T>
 __device__ __forceinline__ void multiply_slice(const Slices<T>& slices, int buffer, int begin, int end,
                                                const Place<T>& place, Outputs<T>& sum) {
-    if (end - begin == T::kDepth) return multiply_slice<T>(slices, buffer, place, sum);
     const float* rows = slices.rows(buffer) + begin * T::kRowStride;
     const float* columns = slices.columns(buffer) + begin * T::kColumnStride;
+    if (end - begin == T::kDepth) return multiply_slice<T>(rows, columns, place, sum);
     for (int k = begin; k < end; ++k, rows += T::kRowStride, columns += T::kColumnStride)
         multiply_term<T>(rows, columns, place, sum);
 }

@@ -87,11 +87,10 @@ __device__ __forceinline__ void multiply_term(const float* rows, const float* co
         __fmaf_rn(a[r], b[c], sum[r][c]);
 }
 
-/// Every term of the slices in `buffer`.
+/// Every term of a slice; rows and columns point at its first.
 template <class T>
-__device__ __forceinline__ void multiply_slice(const Slices<T>& slices, int buffer, const Place<T>& place,
+__device__ __forceinline__ void multiply_slice(const float* rows, const float* columns, const Place<T>& place,
                                                Outputs<T>& sum) {
-    const float *rows = slices.rows(buffer), *columns = slices.columns(buffer);
     LS_UNROLL for (int k = 0; k < T::kDepth; ++k)
         multiply_term<T>(rows + k * T::kRowStride, columns + k * T::kColumnStride, place, sum);
 }
