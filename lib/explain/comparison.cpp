@@ -70,8 +70,11 @@ TrainResult train_in_world(int world, const LoadedConfig& loaded, const DataSpli
 
 Comparison compare(const Facts& facts, const LoadedConfig& loaded, const DataSplits& data) {
     const LoadedConfig own = plain(loaded, facts.question.epochs);
-    DataSplits splits{borrowed(*data.train), borrowed(data.test ? *data.test : *data.train)};
     Comparison comparison;
+    const std::vector<Cause> causes = causes_of(facts, own.config, comparison.idle);
+    check_rules(scheme_rules(facts), own.config);
+    for (const Cause& cause : causes) check_rules(cause.rules, own.config);
+    const DataSplits splits{borrowed(*data.train), borrowed(data.test ? *data.test : *data.train)};
     comparison.on_test = data.test != nullptr;
     comparison.worlds = {1};
     const int most = static_cast<int>(std::min<int64_t>(facts.question.workers, own.config.batch.shards));
@@ -88,7 +91,7 @@ Comparison compare(const Facts& facts, const LoadedConfig& loaded, const DataSpl
                  result.sha256, comparison.sha256);
         }
     }
-    for (const Cause& cause : causes_of(facts, own.config, comparison.idle)) {
+    for (const Cause& cause : causes) {
         inform("explain: {} alone ({})", cause.name, cause.why);
         comparison.causes.push_back({cause.name, cause.why, train_under(cause.rules, own.config, splits)});
     }

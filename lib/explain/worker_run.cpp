@@ -118,7 +118,8 @@ class WorkerTraining {
         if (rules_.applying == Applying::kInTurn) {
             for (Sum* sum : sums) apply(*sum, sum->samples);
         } else {
-            apply(join(sums), sums.front()->samples);
+            Sum& total = join(sums);
+            apply(total, total.samples);
         }
         return true;
     }
@@ -239,7 +240,7 @@ class WorkerTraining {
 
 }  // namespace
 
-RunOutcome train_under(const WorkerRules& rules, const Config& config, const DataSplits& data) {
+void check_rules(const WorkerRules& rules, const Config& config) {
     if (rules.batch * rules.workers != config.batch.size && rules.reading != Reading::kWhole && !rules.turns) {
         fail(ErrorKind::kUsage, "explain --run: batch.size = {} is no multiple of {} workers; choose one that is",
              config.batch.size, rules.workers);
@@ -247,6 +248,10 @@ RunOutcome train_under(const WorkerRules& rules, const Config& config, const Dat
     if (config.reduce.op != "average") {
         fail(ErrorKind::kUsage, "explain --run: reduce.op must be \"average\": it compares with the mean gradient");
     }
+}
+
+RunOutcome train_under(const WorkerRules& rules, const Config& config, const DataSplits& data) {
+    check_rules(rules, config);
     return WorkerTraining(rules, config, data).run();
 }
 

@@ -26,7 +26,10 @@ struct RunOutcome {
     std::vector<float> weights;        // flat, at the end
 };
 
-/// `data.test` is what is evaluated. Computes on the CPU. Throws kUsage for what the rules cannot be tried on.
+/// Throws kUsage for a config that the rules cannot be tried on.
+void check_rules(const WorkerRules& rules, const Config& config);
+
+/// `data.test` is what is evaluated. Computes on the CPU. Checks the rules first.
 RunOutcome train_under(const WorkerRules& rules, const Config& config, const DataSplits& data);
 
 }  // namespace lockstep

@@ -59,7 +59,7 @@ expect_in_stdout '"run":{"evaluated":"test","lockstep":{"name":"lockstep",'
 expect_in_stdout '"causes":[{"name":"shift ratio 0",'
 expect_in_stdout '{"name":"sum for mean",'
 expect_in_stdout '{"name":"optimizer stepped W times",'
-expect_in_stdout '"scheme":{"name":"tf-distributed-replicated","why":"all together","updates":36,'
+expect_in_stdout '"scheme":{"name":"tf-distributed-replicated","why":"all together","updates":34,'
 expect_in_stdout '"without_effect":["batch norm over B/W: mlp has none"]'
 run "$lockstep" train -c small.toml --out own --progress none
 expect_exit 0
