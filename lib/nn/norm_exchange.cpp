@@ -140,6 +140,7 @@ void NormExchange::gather(int64_t count) {
     }
     const int64_t first = program_->first_node * count;
     const auto own = static_cast<std::size_t>(counts_[static_cast<std::size_t>(comm_->rank())]);
+    backend_.wait(backend_.main());  // the upload before may still read it
     backend_.download(backend_.main(), nodes_->floats() + first, host_nodes_->floats() + first, own * kFloat);
     backend_.wait(backend_.main());
     gather_parts(*comm_, counts_, {host_nodes_->floats(), all});

@@ -50,7 +50,7 @@ inline std::vector<float> some_weights(const ParameterTable& parameters) {
     for (const Parameter& parameter : parameters.all()) {
         if (parameter.is_weight()) continue;
         for (int64_t e = 0; e < parameter.count; ++e) {
-            flat[static_cast<std::size_t>(parameter.offset + e)] = 0.01F * static_cast<float>(e % 7 - 3);
+            flat[static_cast<std::size_t>(parameter.offset + e)] += 0.01F * static_cast<float>(e % 7 - 3);
         }
     }
     return flat;
