@@ -90,7 +90,7 @@ TEST_CASE("a folder stands for the files that the official archives have") {
     config.data.test.paths = {folder.path()};
     const DataSplits splits = open_data(config);
     CHECK((splits.train->size() == 15 && splits.test->size() == 5));
-    CHECK(splits.test->label(0) == 7);
+    CHECK(splits.test->label(0) == 8);
 }
 
 TEST_CASE("pixels are normalised by channel, resized to data.shape, and made gray where it has one channel") {
