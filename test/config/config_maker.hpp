@@ -107,7 +107,7 @@ class RandomConfig {
     }
 
   private:
-    /// Some entries of a table, and those that it must have; equal whatever its origin.
+    /// Some entries of a table, and those that it must have, in the order of their rows, as reading leaves them.
     ConfigTable table(std::span<const TableKey> rows) {
         ConfigTable made;
         for (const TableKey& row : rows) {
@@ -127,7 +127,6 @@ class RandomConfig {
                 },
                 drawn);
         }
-        std::shuffle(made.entries.begin(), made.entries.end(), random_);
         return made;
     }
 
