@@ -11,7 +11,8 @@ namespace {
 /// Whether the model normalises by batches; without data, whose shape decides some models, as far as its name tells.
 std::optional<bool> has_batch_norm(const Config& config, const DataFacts& data) {
     if (data.shape.elements() > 0) {
-        const ParameterTable parameters = build_model(model_spec(config, data.shape, data.classes)).parameters;
+        const ParameterTable parameters =
+            build_model(model_spec(config, data.shape, data.classes, data.columns)).parameters;
         return parameters.stored().size() > parameters.all().size();
     }
     if (config.model.name == "custom") return std::nullopt;

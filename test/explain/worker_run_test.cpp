@@ -10,6 +10,7 @@
 #include "explain/comparison.hpp"
 #include "explain/worker_reading.hpp"
 #include "io/safetensors.hpp"
+#include "io/temp_folder.hpp"
 #include "train/model_file.hpp"
 #include "train/settings.hpp"
 #include "train/trainer.hpp"
@@ -40,10 +41,18 @@ std::vector<float> trained(const LoadedConfig& loaded) {
     const DataSplits data = open_data(loaded.config);
     const TrainResult result = train_on(*comm, loaded, data, options);
     const auto backend = make_cpu_backend({Isa::kAuto, 1});
-    const Network network(model_spec(loaded.config, data.train->shape(), data.train->classes()), *backend);
+    const Network network(model_spec(loaded.config, data.train->shape(), data.train->classes(), data.train->columns()),
+                          *backend);
     std::vector<float> flat(static_cast<std::size_t>(network.parameters().stored_elements()));
     load_tensors(SafetensorsFile::parse(result.model, "model"), "model", network.parameters(), "", flat.data());
     return flat;
+}
+
+/// As `train` ends.
+bool ends_like_train(const LoadedConfig& loaded, int workers) {
+    const RunOutcome outcome =
+        train_under(lockstep_rules(facts_of("ddp", loaded, workers)), loaded.config, open_data(loaded.config));
+    return outcome.epochs.size() == 2 && outcome.weights == trained(loaded);
 }
 
 TEST_CASE("workers under Lockstep's rules end with Lockstep's own weights, bit for bit") {
@@ -52,18 +61,35 @@ TEST_CASE("workers under Lockstep's rules end with Lockstep's own weights, bit f
             for (const int workers : {1, 2, 4, 3}) {
                 CAPTURE(model, optimizer, workers);
                 const bool lenet = std::string(model) == "lenet";
-                const LoadedConfig loaded = small_config(
-                    {std::string("model.name=").append(model), std::string("optimizer.name=").append(optimizer),
-                     "optimizer.lr=0.01", lenet ? "data.shape=[12,12,1]" : "data.shape=[5,5,1]", "model.channels=[3,4]",
-                     "model.dropout=0.25", workers == 3 ? "batch.shards=6" : "batch.shards=8"});
-                const Facts facts = facts_of("ddp", loaded, workers);
-                const RunOutcome outcome = train_under(lockstep_rules(facts), loaded.config, open_data(loaded.config));
-                REQUIRE(outcome.epochs.size() == 2);
-                CHECK(outcome.updates == 18);
-                CHECK(outcome.weights == trained(loaded));
+                CHECK(ends_like_train(
+                    small_config({std::string("model.name=").append(model),
+                                  std::string("optimizer.name=").append(optimizer), "optimizer.lr=0.01",
+                                  lenet ? "data.shape=[12,12,1]" : "data.shape=[5,5,1]", "model.channels=[3,4]",
+                                  "model.dropout=0.25", workers == 3 ? "batch.shards=6" : "batch.shards=8"}),
+                    workers));
             }
         }
     }
+}
+
+TEST_CASE("so they do with batch norm of either scope, whose running values are weights, too") {
+    for (const char* scope : {"shard", "global"}) {
+        CAPTURE(scope);
+        CHECK(ends_like_train(small_config({"model.name=resnet20", "data.shape=[8,8,1]", "data.samples=70",
+                                            std::string("batch_norm.scope=").append(scope)}),
+                              2));
+    }
+}
+
+TEST_CASE("so they do on a table, whose columns the network reads by their kinds") {
+    const test::TempFolder folder;
+    std::string table = "age,job,label\n";
+    for (int i = 0; i < 90; ++i) {
+        table += fmt::format("{},{},{}\n", 20 + i % 7, i % 3 == 0 ? "cook" : "clerk", i % 5 > 1 ? "yes" : "no");
+    }
+    const std::string file = folder.write("train.csv", table);
+    CHECK(ends_like_train(
+        small_config({"data.format=csv", "data.train=" + file, "model.name=wide_deep", "data.test=" + file}), 2));
 }
 
 TEST_CASE("each rule alone makes another run") {
