@@ -97,11 +97,7 @@ refused 2 "none.toml: cannot be read: No such file or directory" -- train -c non
 refused 2 "optimizer.lr must be finite in fp32 (at most 3.4028235e+38), got 1e39" -- train -c small.toml --out no --set optimizer.lr=1e39
 refused 2 "schedule.factor = 1e+30: the learning rate of step 18 would be 5e+178, which fp32 cannot hold" -- \
     train -c small.toml --out no --set schedule.name=step --set schedule.factor=1e30 --set schedule.every_epochs=0.3
-# What is not built, or never will be on CPUs, is refused rather than ignored.
-for setting in optimizer.name=lars \
-    schedule.name=poly data.format=csv data.validation=0.1 checkpoint.best=accuracy; do
-    refused_as 0 2 "not built yet" -- train -c small.toml --out no --set "$setting"
-done
+# What never will be on CPUs is refused rather than ignored, and so is what nobody has heard of.
 refused_as 3 2 "--set model.flavor=keras: model.flavor: unknown value \"keras\"" -- train -c small.toml --out no --set model.flavor=keras
 refused 2 "--set device.precision=bf16: device.precision = \"bf16\" needs device.arithmetic = \"vendor\"" -- train -c small.toml --out no \
     --set device.precision=bf16
