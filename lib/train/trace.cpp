@@ -55,7 +55,8 @@ void Trace::open(const std::string& file, int64_t step, bool goes_on, const floa
         file_ = std::make_unique<LineFile>(file, cut.bytes);
         if (cut.step == step) return;  // it holds what was before
     }
-    TraceStart line{step, facts_.shards, facts_.data, {}, weights_, ranks_apart(all)};
+    const auto buffers = static_cast<int>(weights_.size() - gradient_.size());
+    TraceStart line{step, facts_.shards, facts_.data, {}, buffers, weights_, ranks_apart(all)};
     for (const Parameter& parameter : parameters_.placed()) line.tensors.push_back({parameter.name, parameter.shape});
     append(trace_line(line));
 }

@@ -85,8 +85,9 @@ TraceStep TraceFile::step(int64_t step) const {
     if (!at) fail(ErrorKind::kRuntime, "{}: step {} is asked for and not there", path_, step);
     TraceStep read = parse_trace_step(line(step), where(lines_[*at]));
     const std::size_t tensors = start_.tensors.size();
-    bool whole = read.gradient.size() == tensors && read.weights.size() == tensors;
-    for (const TraceNode& node : read.own) whole = whole && node.gradient.size() == tensors;
+    const std::size_t trainable = tensors - static_cast<std::size_t>(start_.buffers);
+    bool whole = read.gradient.size() == trainable && read.weights.size() == tensors;
+    for (const TraceNode& node : read.own) whole = whole && node.gradient.size() == trainable;
     if (!whole) fail(ErrorKind::kData, "{}: damaged trace: not one hash for each tensor", where(lines_[*at]));
     return read;
 }

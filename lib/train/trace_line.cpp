@@ -90,8 +90,10 @@ std::string trace_line(const TraceStart& s) {
         const std::string shape = joined(tensor.shape, [](int64_t extent) { return fmt::format("{}", extent); });
         return fmt::format("{{\"name\":{},\"shape\":[{}]}}", json_string(tensor.name), shape);
     });
-    return fmt::format("{}{}{}true,\"shards\":{},\"data\":{},\"tensors\":[{}],\"weights\":[{}]{}}}", kStep, s.step,
-                       kStart, s.shards, json_string(s.data), tensors, hashes(s.weights), apart_field(s.apart));
+    const std::string buffers = s.buffers > 0 ? fmt::format(",\"buffers\":{}", s.buffers) : "";
+    return fmt::format("{}{}{}true,\"shards\":{},\"data\":{},\"tensors\":[{}]{},\"weights\":[{}]{}}}", kStep, s.step,
+                       kStart, s.shards, json_string(s.data), tensors, buffers, hashes(s.weights),
+                       apart_field(s.apart));
 }
 
 std::string trace_line(const TraceStep& s) {
@@ -134,6 +136,10 @@ TraceStart parse_trace_start(std::string_view line, const std::string& where) {
         }
         s.weights = hashes_of(j.at("weights"));
         s.apart = apart_of(j);
+        s.buffers = j.value("buffers", 0);
+        if (s.buffers < 0 || static_cast<std::size_t>(s.buffers) > s.tensors.size()) {
+            fail(ErrorKind::kData, "{} buffers among {} tensors", s.buffers, s.tensors.size());
+        }
         if (s.weights.size() != s.tensors.size()) {
             fail(ErrorKind::kData, "{} weights of {} tensors", s.weights.size(), s.tensors.size());
         }

@@ -39,7 +39,8 @@ struct TraceStart {
     int64_t step = 0;  // updates done: 0, or those of the checkpoint that the run was started from
     int shards = 1;
     std::string data;                  // fingerprint of the training data
-    std::vector<TraceTensor> tensors;  // in the model's order, as everywhere
+    std::vector<TraceTensor> tensors;  // as they lie (ParameterTable::placed), as everywhere
+    int buffers = 0;                   // the last of them: they have no gradient
     std::vector<uint64_t> weights;
     std::vector<TraceApart> apart;
 };

@@ -8,6 +8,7 @@
 #include "io/safetensors.hpp"
 #include "train/device.hpp"
 #include "train/legs.hpp"
+#include "train/run_diff.hpp"
 #include "train/step_engine.hpp"
 
 using namespace lockstep;
@@ -91,6 +92,21 @@ TEST_CASE("passes that do not hold the batch are refused with scope global, on a
         }
     }
     CHECK(run_scoped(residual_job(), "global", 2, 8) == run_scoped(residual_job(), "global", 1));
+}
+
+TEST_CASE("diff finds two runs with batch norm equal, and names what parts two scopes") {
+    const TemporaryFolder folder;
+    for (const std::string scope : {"shard", "global"}) {
+        const auto change = [&](Config& config) {
+            set_scope(config, scope);
+            config.check.trace = "hash";
+        };
+        run_leg(residual_job(), folder / (scope + "1"), {1}, "", change);
+        run_leg(residual_job(), folder / (scope + "3"), {3}, "", change);
+    }
+    CHECK_FALSE(diff_runs(folder / "shard1", folder / "shard3").first.has_value());
+    CHECK_FALSE(diff_runs(folder / "global1", folder / "global3").first.has_value());
+    CHECK(diff_runs(folder / "shard1", folder / "global1").first.has_value());
 }
 
 TEST_CASE("stopped and resumed at another number of ranks, running values go on") {
