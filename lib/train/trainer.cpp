@@ -211,6 +211,10 @@ class Run {
             if (due || last) metrics_.append({step_line(record), due});
             for (MetricsLine& line : lines) metrics_.append(std::move(line));
             if (last && !shows) show(outcome);
+            if (last && !full) {
+                inform("{} was no better in {} evaluations: the run ends with step {}", config_.train.stop_metric,
+                       config_.train.stop_patience, u);
+            }
         }
         const bool stop = outcome.stop_agreed && !last;
         if (on_disk() && (last || stop || best || checkpoint_due(u))) save(u);

@@ -194,7 +194,7 @@ TEST_CASE("a run that breaks the rules is found out by what was told") {
 }
 
 TEST_CASE("learning rates are told where they change, for each schedule, and are those of the run") {
-    for (const char* schedule : {"constant", "step", "cosine", "linear"}) {
+    for (const char* schedule : {"constant", "step", "cosine", "linear", "piecewise", "exponential", "poly"}) {
         for (const double warmup : {0.0, 0.5, 1.3}) {
             CAPTURE(schedule, warmup);
             Job job;
@@ -224,6 +224,44 @@ TEST_CASE("learning rates are told where they change, for each schedule, and are
             }
         }
     }
+}
+
+TEST_CASE("a rate that falls and rises again is told at each change") {
+    ScheduleSpec spec;
+    spec.name = "piecewise";
+    spec.boundaries = {1, 2, 3, 4};
+    spec.values = {0.1, 0.2, 0.1, 0.1, 0.3};
+    spec.batch = 1;
+    spec.samples_per_epoch = spec.steps_per_epoch = 10;
+    spec.total_steps = 60;
+    const ShardPlan shards(10, 1, 1, Layout::kBatch, LastBatch::kKeep);
+    const auto rates = learning_rates(Schedule(spec), {shards, 10, 60, 6}, {});
+    CHECK(rates == std::vector<LearningRate>{{1, 0.1F}, {11, 0.2F}, {21, 0.1F}, {41, 0.3F}, {60, 0.3F}});
+}
+
+TEST_CASE("a plateau's rates are told as far as they are known, and what they go by") {
+    Config config = odd_config(8, "batch");
+    config.schedule.name = "plateau";
+    config.schedule.metric = "accuracy";
+    config.schedule.patience = 3;
+    config.data.test_samples = 20;
+    const Forecast forecast = forecast_of(config, {1}, {});
+    CHECK(forecast.rates.size() == 2);
+    CHECK(forecast.rates_note == "times 0.1 after 3 evaluations in a row without a better accuracy, not below 0.0");
+    CHECK_THAT(forecast_text(forecast), Catch::Contains("; times 0.1 after 3 evaluations"));
+    CHECK_THAT(forecast_json(forecast), Catch::Contains("\"lr_note\":\"times 0.1"));
+    config.schedule.metric = "auc";
+    CHECK_THROWS_WITH(forecast_of(config, {1}, {}), Catch::Contains("there is no such metric"));
+}
+
+TEST_CASE("held-out samples are told, and the steps are those of the rest") {
+    Config config = odd_config(8, "batch");
+    const int64_t all = config.data.samples;
+    config.data.validation = 0.25;
+    const Forecast forecast = forecast_of(config, {2}, {});
+    CHECK(forecast.data.validation_samples == all / 4);
+    CHECK(forecast.plan.shards.samples() == all - all / 4);
+    CHECK_THAT(forecast_text(forecast), Catch::Contains(" held out for validation; "));
 }
 
 TEST_CASE("the rates of a run of billions of steps are told at once") {
