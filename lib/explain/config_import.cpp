@@ -33,9 +33,7 @@ ImportedConfig import_config(std::string_view from, std::span<const std::string>
         trainer.import(flags, config);
         config.name_the_rest(flags);
         return {config.toml(
-                    fmt::format("The job of a {} command line, as on one machine; any number of ranks gives the same "
-                                "bits.",
-                                from)),
+                    fmt::format("From {}: the job as on one machine; any number of ranks gives the same bits.", from)),
                 config.refused()};
     }
     fail(ErrorKind::kUsage, "--from {}: it is tf_cnn_benchmarks, estimator, horovod or ddp{}", from,

@@ -17,8 +17,8 @@ std::string below(const std::string& folder, std::string_view rest) {
 void set_synthetic(int64_t samples, int64_t test, int64_t classes, Imported& config) {
     config.set_text("data.format", "synthetic", "no folder is named: made-up data, there too");
     config.set("data.samples", samples, "as many as the real data have");
-    config.set("data.test_samples", test, "");
-    config.set("data.classes", classes, "");
+    config.set("data.test_samples", test, "as many as the real data have");
+    config.set("data.classes", classes, "its labels count from 1: one more than there are");
 }
 
 }  // namespace

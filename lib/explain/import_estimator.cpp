@@ -57,11 +57,14 @@ class EstimatorImport {
                     fmt::format("--num_epochs={}: what ends first ends the run there; --max_steps is kept", *epochs));
         } else {
             c_.set("train.epochs", epochs.value_or(1),
-                   workers_ == 1 ? "--num_epochs" : "--num_epochs: of every worker there, of the data here");
+                   !epochs         ? "one, as none is named"
+                   : workers_ == 1 ? "--num_epochs"
+                                   : "--num_epochs: of every worker there, of the data here");
         }
-        const std::string name = f_.take_text({"optimizer", "dnn_optimizer"}).value_or("Adam");
+        const FlagList::Flag* optimizer = f_.take({"optimizer", "dnn_optimizer"});
         const auto lr = f_.take_number({"learning_rate", "lr", "dnn_learning_rate"});
-        set_optimizer(name, lr);
+        set_optimizer(optimizer != nullptr ? optimizer->value : "Adam",
+                      optimizer != nullptr ? optimizer->spelled : "none is named: Adam, as in the census report", lr);
         if (const auto l2 = f_.take_number({"l2_regularization", "l2_regularization_strength", "l2"}); l2 && *l2 > 0) {
             c_.set("optimizer.l2", *l2, "L2 in the loss");
         }
@@ -75,7 +78,7 @@ class EstimatorImport {
         }
     }
 
-    void set_optimizer(const std::string& name, const std::optional<double>& lr) {
+    void set_optimizer(const std::string& name, const std::string& why, const std::optional<double>& lr) {
         struct Row {
             std::string_view theirs, ours;
             double lr;
@@ -89,7 +92,7 @@ class EstimatorImport {
             const bool same =
                 name == row.theirs || name == row.ours || (name.starts_with(row.theirs) && name.ends_with("Optimizer"));
             if (!same) continue;
-            c_.set_text("optimizer.name", row.ours, fmt::format("{}, as the report's model", name));
+            c_.set_text("optimizer.name", row.ours, why);
             c_.set("optimizer.lr", lr.value_or(row.lr),
                    lr ? "--learning_rate, of one worker as of many" : "TensorFlow's default");
             if (row.ours == "adagrad") c_.set("optimizer.initial", 0.1, "TensorFlow's sum of squares starts at 0.1");
@@ -143,7 +146,7 @@ class EstimatorImport {
             c_.set_text("data.format", "synthetic", "no --train_files: made-up data, to try the settings");
             if (const auto samples = f_.take_count({"samples", "train_examples"}, 1))
                 c_.set("data.samples", *samples, "--samples");
-            c_.set("data.classes", int64_t{2}, "");
+            c_.set("data.classes", int64_t{2}, "two, as in the census");
             return;
         }
         files({"eval_files", "eval_file", "test_files", "eval_data"}, "data.test");

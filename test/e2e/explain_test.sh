@@ -89,6 +89,17 @@ expect_exit 0
 settings > two.toml
 expect_in_stdout "size = 64"
 diff one.toml two.toml || fail "the two machines' job is not the one machine's"
+run "$lockstep" config check -c two.toml
+expect_exit 0
+# Each of its networks without data is a job at once.
+for model in lenet resnet20; do
+    import tf_cnn_benchmarks -- --model=$model --optimizer=rmsprop
+    cp stdout job.toml
+    run "$lockstep" plan -c job.toml --json --ranks 2
+    expect_exit 0
+    expect_in_stdout '"steps":100,'
+done
+expect_in_stdout '"parameters":269787,'
 
 # What can be trained today goes all the way; a flag that cannot be honoured is named, and the rest stands.
 import ddp -- torchrun --nproc_per_node=2 train.py --batch-size 16 --lr 0.1 --epochs 1 --lr-step-size 1 --mixup-alpha 0.2
