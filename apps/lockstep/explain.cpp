@@ -15,7 +15,8 @@ namespace lockstep {
 namespace {
 
 constexpr int kMostWorkers = 4096;
-constexpr int64_t kMostSamples = int64_t{1} << 50;
+constexpr int64_t kMostSamples = int64_t{1} << 40;
+constexpr int64_t kMostEpochs = 1'000'000;
 
 struct ExplainCommand {
     std::string scheme;
@@ -116,7 +117,9 @@ void add_explain(CLI::App& app, Invocation& invocation) {
     };
     count("--samples", command->samples, "Training samples, in place of the config's data");
     count("--batch", command->batch, "The batch that the script names");
-    count("--epochs", command->epochs, "Epochs (default 1, or the config's)");
+    explain->add_option("--epochs", command->epochs, "Epochs (default 1, or the config's)")
+        ->check(CLI::Range(int64_t{1}, kMostEpochs))
+        ->type_name("N");
     count("--worker-batch", command->worker_batch,
           "What a worker takes at a time (default: by the scheme, batch or batch / W)");
     explain->add_option("--shift-ratio", command->shift, "Where tf_cnn_benchmarks' workers begin: 0, as it was, or w/W")

@@ -45,6 +45,9 @@ LoadedConfig plain(const LoadedConfig& loaded, int64_t epochs) {
     own.config.train.steps.reset();
     own.config.eval.every_epochs = 1;
     own.config.eval.every_steps = 0;
+    own.config.train.stop_metric.clear();
+    own.config.data.validation = 0;  // the data are there, split already
+    own.config.checkpoint.best.clear();
     own.config.check.trace = "off";
     own.config.log.dir.clear();
     own.config.device.backend = "cpu";

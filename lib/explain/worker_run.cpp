@@ -249,6 +249,11 @@ void check_rules(const WorkerRules& rules, const Config& config) {
     if (config.reduce.op != "average") {
         fail(ErrorKind::kUsage, "explain --run: reduce.op must be \"average\": it compares with the mean gradient");
     }
+    if (config.schedule.name == "plateau") {
+        fail(ErrorKind::kUsage,
+             "explain --run: schedule.name = \"plateau\" follows each run's own evaluations; choose a schedule by "
+             "epochs");
+    }
 }
 
 RunOutcome train_under(const WorkerRules& rules, const Config& config, const DataSplits& data) {

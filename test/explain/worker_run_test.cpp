@@ -227,10 +227,23 @@ TEST_CASE("a run that leaves the finite numbers says at which update") {
     CHECK(*outcome.diverged < 18);
 }
 
-TEST_CASE("a batch that workers cannot share equally is refused") {
-    const LoadedConfig loaded = small_config();
-    CHECK_THROWS_WITH(train_under(lockstep_rules(facts_of("ddp", loaded, 5)), loaded.config, open_data(loaded.config)),
-                      Catch::Contains("batch.size = 24 is no multiple of 5 workers"));
+TEST_CASE("what a comparison cannot be made of is refused before any training") {
+    const auto refuses = [](const std::vector<std::string>& sets, int workers, const char* text) {
+        const LoadedConfig loaded = small_config(sets);
+        const Facts facts = facts_of("ddp", loaded, workers);
+        CHECK_THROWS_WITH(compare(facts, loaded, open_data(loaded.config)), Catch::Contains(text));
+    };
+    refuses({}, 5, "batch.size = 24 is no multiple of 5 workers");
+    refuses({"reduce.op=sum"}, 2, "reduce.op must be \"average\"");
+    refuses({"schedule.name=plateau"}, 2, "schedule.name = \"plateau\"");
+}
+
+TEST_CASE("held-out samples are no matter of the comparison: the test data are evaluated") {
+    const LoadedConfig loaded = small_config({"data.validation=0.25"});
+    const DataSplits data = open_data(loaded.config);
+    const Comparison c = compare(facts_of("horovod-sum", loaded, 2), loaded, data);
+    CHECK(c.lockstep.outcome.epochs.size() == 2);
+    CHECK(c.scheme.outcome.epochs.size() == 2);
 }
 
 }  // namespace
