@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kMostWorkers = 4096;
-constexpr int64_t kMostSamples = int64_t{1} << 40;
+constexpr int64_t kMostCount = int64_t{1} << 40;
 constexpr int64_t kMostEpochs = 1'000'000;
 
 struct ExplainCommand {
@@ -113,7 +113,7 @@ void add_explain(CLI::App& app, Invocation& invocation) {
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
     const auto count = [&](const char* name, int64_t& into, const char* what) {
-        explain->add_option(name, into, what)->check(CLI::Range(int64_t{1}, kMostSamples))->type_name("N");
+        explain->add_option(name, into, what)->check(CLI::Range(int64_t{1}, kMostCount))->type_name("N");
     };
     count("--samples", command->samples, "Training samples, in place of the config's data");
     count("--batch", command->batch, "The batch that the script names");
