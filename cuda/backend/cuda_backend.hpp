@@ -141,6 +141,7 @@ class CudaBackend final : public Backend {
     void sigmoid_cross_entropy(Stream& stream, int rows, const float* logits, const int32_t* labels, float* loss,
                                float* dlogits) override;
     void sigmoid(Stream& stream, int64_t n, const float* x, float* y) override;
+    void sigmoid_backward(Stream& stream, int64_t n, const float* y, const float* dy, float* dx) override;
     void squared_error(Stream& stream, int rows, const float* predictions, const float* targets, float* loss,
                        float* dpredictions) override;
 

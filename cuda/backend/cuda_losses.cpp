@@ -20,6 +20,10 @@ void CudaBackend::sigmoid(Stream& stream, int64_t n, const float* x, float* y) {
     launch_sigmoid(n, x, y, cuda_stream(stream));
 }
 
+void CudaBackend::sigmoid_backward(Stream& stream, int64_t n, const float* y, const float* dy, float* dx) {
+    launch_sigmoid_backward(n, y, dy, dx, cuda_stream(stream));
+}
+
 void CudaBackend::squared_error(Stream& stream, int rows, const float* predictions, const float* targets, float* loss,
                                 float* dpredictions) {
     const NvtxRange range("loss");

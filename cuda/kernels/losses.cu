@@ -33,6 +33,17 @@ __global__ void k_sigmoid(int64_t n, const float* x, float* y) {
     });
 }
 
+template <int kWidth>
+__global__ void k_sigmoid_backward(int64_t n, const float* __restrict__ y, const float* dy, float* dx) {
+    for_each_pack<kWidth>(n, [=](auto width, int64_t i) {
+        constexpr int w = decltype(width)::value;
+        const Pack<w> value = load_constant<w>(y + i);
+        Pack<w> gradient = load<w>(dy + i);
+        for (int k = 0; k < w; ++k) gradient.v[k] = gradient.v[k] * (value.v[k] * (1.0F - value.v[k]));
+        store<w>(dx + i, gradient);
+    });
+}
+
 __global__ void k_squared_error(int64_t rows, const float* predictions, const float* __restrict__ targets,
                                 float* __restrict__ loss, float* dpredictions) {
     for_each_pack<1>(rows, [=](auto, int64_t r) {
@@ -57,6 +68,13 @@ void launch_sigmoid(int64_t n, const float* x, float* y, cudaStream_t stream) {
     const bool four = all_aligned(x, y);
     launch(four ? k_sigmoid<4> : k_sigmoid<1>, blocks_for(four ? n / 4 : n), kThreadsOfBlock, 0, stream, n,
            in(x, count(n)), out(y, count(n)));
+}
+
+void launch_sigmoid_backward(int64_t n, const float* y, const float* dy, float* dx, cudaStream_t stream) {
+    if (n == 0) return;
+    const bool four = all_aligned(y, dy, dx);
+    launch(four ? k_sigmoid_backward<4> : k_sigmoid_backward<1>, blocks_for(four ? n / 4 : n), kThreadsOfBlock, 0,
+           stream, n, in(y, count(n)), in(dy, count(n)), out(dx, count(n)));
 }
 
 void launch_squared_error(int rows, const float* predictions, const float* targets, float* loss, float* dpredictions,

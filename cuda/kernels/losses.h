@@ -13,6 +13,8 @@ void launch_sigmoid_cross_entropy(int rows, const float* logits, const int32_t* 
                                   cudaStream_t stream);
 /// y may be x.
 void launch_sigmoid(int64_t n, const float* x, float* y, cudaStream_t stream);
+/// dx = dy * (y * (1 - y)); dx may be dy.
+void launch_sigmoid_backward(int64_t n, const float* y, const float* dy, float* dx, cudaStream_t stream);
 /// dpredictions may be the predictions.
 void launch_squared_error(int rows, const float* predictions, const float* targets, float* loss, float* dpredictions,
                           cudaStream_t stream);

@@ -22,6 +22,43 @@ small_config > mlp.toml
     printf '[optimizer]\nname = "adam"\n'
 } > lenet.toml
 
+cat > residual.toml <<'TOML'
+[data]
+format = "synthetic"
+samples = 50
+test_samples = 20
+classes = 4
+shape = [6, 6, 3]
+[batch]
+size = 16
+shards = 4
+[train]
+epochs = 2
+[log]
+every = 3
+[model]
+name = "custom"
+[[model.layers]]
+kind = "conv"
+channels = 4
+kernel = 3
+norm = true
+activation = "relu"
+[[model.layers]]
+kind = "residual"
+channels = 6
+stride = 2
+[[model.layers]]
+kind = "global_pool"
+[[model.layers]]
+kind = "dense"
+units = 4
+TOML
+{
+    printf '[batch_norm]\nscope = "global"\n'
+    cat residual.toml
+} > residual_global.toml
+
 # What Lockstep said, without its words on the variables of the emulation, which are none of a config.
 lines_said() { lockstep_said | grep -vcE 'LOCKSTEP_EMULATION_[A-Z]+: no such config variable|^emulated CUDA' || true; }
 
@@ -41,7 +78,7 @@ same_on_gpu() {
     expect_same_run "cpu-$2" gpu
 }
 
-for model in mlp lenet; do
+for model in mlp lenet residual residual_global; do
     on_cpu 0 cpu-$model -c $model.toml --set checkpoint.every_steps=4 --set checkpoint.keep=100
     expect_exit 0
 done
@@ -50,8 +87,10 @@ done
 same_on_gpu 0 mlp --set device.streams=4
 same_on_gpu 3 mlp --set device.streams=2 --set reduce.bucket_kib=1
 same_on_gpu 2 lenet --set device.streams=4 --set reduce.small_kib=0
+same_on_gpu 2 residual --set device.streams=2
+same_on_gpu 3 residual_global --set device.streams=2
 if [[ $points == all ]]; then
-    for model in mlp lenet; do
+    for model in mlp lenet residual residual_global; do
         for ranks in 0 1 2 3 4 8; do
             for streams in 1 2 4; do
                 for bucket in 1 4096; do

@@ -85,7 +85,13 @@ T* resolve(const Access<T, kMode>& argument) {
 }
 template <class T>
 T resolve(const T& argument) {
-    if constexpr (std::is_class_v<T>) refuse_addresses_in(&argument, sizeof(T));
+    if constexpr (std::is_class_v<T>) {
+        T members = argument;
+#if __has_builtin(__builtin_clear_padding)
+        __builtin_clear_padding(&members);  // it holds whatever lay there before, half an address among it
+#endif
+        refuse_addresses_in(&members, sizeof(T));
+    }
     return argument;
 }
 

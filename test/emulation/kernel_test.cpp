@@ -301,6 +301,10 @@ TEST_CASE("structs of numbers are parameters of kernels, and a pointer inside on
         planted::struct_of_numbers(x.get(), stream);
         REQUIRE(download(x.get(), 1, stream)[0] == 7.5F);
     }
+    SECTION("what lies between numbers is none of them") {
+        planted::struct_with_padding(x.get(), stream);
+        REQUIRE(download(x.get(), 1, stream)[0] == 7.5F);
+    }
     SECTION("a pointer") {
         REQUIRE_THROWS_WITH((planted::struct_with_pointer(x.get(), stream), synchronize(stream)),
                             Contains("holds an address"));

@@ -1,6 +1,8 @@
 // See planted_kernels.h.
 #include "test/emulation/planted_kernels.h"
 
+#include <cstring>
+
 #include "cuda/device.h"
 
 namespace lockstep::planted {
@@ -114,6 +116,9 @@ struct Numbers {
     int rows, columns;
     float factor;
 };
+struct alignas(16) Padded {
+    float factor;  // 12 bytes of nothing behind it
+};
 struct Hidden {
     int n;
     float* x;
@@ -121,6 +126,9 @@ struct Hidden {
 
 __global__ void k_numbers(float* x, Numbers n) {
     x[0] = static_cast<float>(n.rows * n.columns) * n.factor;
+}
+__global__ void k_padded(float* x, Padded padded) {
+    *x = padded.factor;
 }
 __global__ void k_hidden(float* x, Hidden h) {
     x[0] = h.x[h.n];
@@ -218,6 +226,12 @@ void recurse(int* x, int depth, cudaStream_t stream) {
 
 void struct_of_numbers(float* x, cudaStream_t stream) {
     launch(k_numbers, 1, 1, 0, stream, out(x, 1), Numbers{3, 5, 0.5F});
+}
+
+void struct_with_padding(float* x, cudaStream_t stream) {
+    Padded padded{7.5F};
+    std::memcpy(reinterpret_cast<char*>(&padded) + 8, &x, sizeof x);
+    launch(k_padded, 1, 1, 0, stream, out(x, 1), padded);
 }
 
 void struct_with_pointer(float* x, cudaStream_t stream) {

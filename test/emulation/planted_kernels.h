@@ -37,6 +37,7 @@ void divide(int* x, int divisor, cudaStream_t stream);
 void recurse(int* x, int depth, cudaStream_t stream);
 /// A struct of numbers (right), and one into which a pointer was hidden.
 void struct_of_numbers(float* x, cudaStream_t stream);
+void struct_with_padding(float* x, cudaStream_t stream);
 void struct_with_pointer(float* x, cudaStream_t stream);
 /// out[t] for each of 32 lanes: results of a warp operation named by `what`.
 enum class WarpOperation { kXor, kDown, kUp, kBroadcast, kBallot };
