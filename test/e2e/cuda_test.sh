@@ -278,7 +278,7 @@ refused 2 "other.so is of another build of Lockstep (0.1.0 0123456789ab) than th
 
 # Out of memory in the first step: the advice is one that fits.
 out_of_memory=(--set train.steps=1 --set batch.size=80 --set device.streams=1)
-export LOCKSTEP_EMULATION_MEMORY=800K
+export LOCKSTEP_EMULATION_MEMORY=740K
 on_gpu 0 none -c lenet.toml "${out_of_memory[@]}"
 expect_exit 1
 [[ $(cat stderr) =~ "is out of memory: ".*"batch.micro = "([0-9]+)" would fit" ]] || fail "no advice"
