@@ -288,7 +288,6 @@ TEST_CASE("settings that do not fit the files are usage errors that name the key
     refused("data.std: 2 values", [](Config::Data& d) { d.std = {1, 1}; });
     refused("data.std", [](Config::Data& d) { d.std = {0}; });
     refused("data.std", [](Config::Data& d) { d.std = {1e-60}; });
-    refused("\"cifar\" is not built yet", [](Config::Data& d) { d.format = "cifar"; });
     Config config;
     config.data.shape = {1, 2, 1};
     CHECK(open(folder, kImages, kLabels, config)->size() == 3);

@@ -298,13 +298,23 @@ std::map<std::string, Harmful> harmful_values() {
 /// Of effect kBits on GPUs alone: there is nothing to train with here.
 const std::set<std::string> kOfGpus{"device.arithmetic", "device.precision"};
 
-/// Of effect kBits, but used by nothing that is built, or by the evaluation alone: a later feature that uses one gives
-/// it a case above.
+/// Of effect kBits, but used by other formats than that of these runs (tables_test and pictures_test train on them), or
+/// by the evaluation alone.
 const std::set<std::string> kUnused{
     "data.label",
     "data.image_feature",
     "data.label_feature",
     "data.test_samples",
+    "data.columns",
+    "data.header",
+    "data.separator",
+    "data.missing",
+    "data.comment",
+    "data.skip_lines",
+    "data.features",
+    "data.label_column",
+    "data.x",
+    "data.y",
 };
 
 }  // namespace
