@@ -34,7 +34,7 @@ int gradient_sums(const RunPlan& plan, ShardRange local);
 RunPlan make_run_plan(const Config& config, int64_t samples);
 
 /// Of samples as the data have them; `columns`: of a table (Dataset::columns).
-ModelSpec model_spec(const Config& config, SampleShape shape, int classes, std::vector<Column> columns = {});
+ModelSpec model_spec(const Config& config, SampleShape shape, int classes, std::vector<Column> columns);
 std::vector<UpdateTensor> update_tensors(const ParameterTable& parameters);
 OptimizerSpec optimizer_spec(const Config& config);
 ScheduleSpec schedule_spec(const Config& config, const RunPlan& plan);

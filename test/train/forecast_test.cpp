@@ -49,7 +49,7 @@ Told told(const Config& config, int rank, int world) {
     const auto backend = make_cpu_backend({Isa::kScalar, 1});
     const DataFacts facts = data_facts(config);
     const int64_t elements =
-        Network(model_spec(config, facts.shape, facts.classes), *backend).parameters().flat_elements();
+        Network(model_spec(config, facts.shape, facts.classes, {}), *backend).parameters().flat_elements();
     const ShardRange local = shards_of_rank(plan.shards.shards(), rank, world);
     Told all;
     for (int64_t u = 1; u <= plan.total_steps; ++u) {

@@ -412,20 +412,26 @@ TEST_CASE("keys that are said to change bits do, where the job uses them, and ma
     }
 }
 
-TEST_CASE("of the keys that nothing uses yet, none changes a weight, but none may differ on resume") {
+TEST_CASE("of the keys that this job does not use, none changes a weight, but none may differ on resume") {
     const std::string expected = train_with(base_config(), 1).sha256;
     const TempFolder folder;
     const std::string checkpoint = checkpoint_of(base_config(), 1, folder / "base");
-    const std::map<KeyType, Value> other{{KeyType::kBool, true},
-                                         {KeyType::kInteger, int64_t{33}},
-                                         {KeyType::kNumber, 0.625},
-                                         {KeyType::kString, std::string("x")},
-                                         {KeyType::kNumbers, std::vector<double>{0.625}}};
+    const std::map<KeyType, Value> other{
+        {KeyType::kInteger, int64_t{33}},
+        {KeyType::kNumber, 0.625},
+        {KeyType::kString, std::string("z")},
+        {KeyType::kNumbers, std::vector<double>{0.625}},
+        {KeyType::kStrings, std::vector<std::string>{"x"}},
+        {KeyType::kTables, std::vector<ConfigTable>{{{{"name", std::string("x")}}, ""}}},
+    };
+    const auto another = [&](const Key& key) -> Value {
+        if (key.field.type == KeyType::kBool) return !std::get<bool>(default_of(key));
+        return key.choices.empty() ? other.at(key.field.type) : Value(std::string(choices_of(key).back()));
+    };
     for (const std::string& name : kUnused) {
         const Key& key = key_of(name);
         Config config = base_config();
-        key.field.set(config,
-                      key.choices.empty() ? other.at(key.field.type) : Value(std::string(choices_of(key).back())));
+        key.field.set(config, another(key));
         INFO("key " << name);
         CHECK(train_with(config, 1).sha256 == expected);
         const auto refused = caught([&] { resume_with(config, 1, checkpoint); });

@@ -90,7 +90,7 @@ TEST_CASE("a flipped bit is found at its stage, whichever rank it hits") {
         CHECK(diff.keys.empty());
     };
     const auto parameters = [] {
-        Network network(model_spec(config_of(job_of_traces()).config, {12, 12, 1}, 10),
+        Network network(model_spec(config_of(job_of_traces()).config, {12, 12, 1}, 10, {}),
                         *make_cpu_backend({Isa::kScalar, 1}));
         return network.parameters();
     }();

@@ -237,7 +237,7 @@ TEST_CASE("separate memory: predictions and evaluations are the CPU's") {
         const Config config = config_of(job).config;
         const DataSplits data = open_data(config);
         const auto answers = [&](Communicator& comm, Backend& backend) {
-            Network network(model_spec(config, data.train->shape(), data.train->classes()), backend);
+            Network network(model_spec(config, data.train->shape(), data.train->classes(), {}), backend);
             std::vector<float> flat(static_cast<std::size_t>(network.parameters().flat_elements()));
             ThreadPool pool(1);
             network.parameters().initialise(3, flat, pool);
