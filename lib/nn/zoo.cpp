@@ -58,6 +58,11 @@ void check_outputs(const ModelSpec& spec) {
         fail(ErrorKind::kUsage, "train.loss: sigmoid needs two classes, and the data have {}; use \"softmax\"",
              spec.classes);
     }
+    if (spec.loss == "mse" && spec.classes > 0) {
+        fail(ErrorKind::kUsage,
+             "train.loss: mse needs numbers to be learned, and the data have {} classes; use \"softmax\"",
+             spec.classes);
+    }
 }
 
 }  // namespace

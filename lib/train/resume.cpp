@@ -65,6 +65,8 @@ StartingPoint find_on_first(RunDirectory* directory, ResumeMode mode, const std:
     start.step = checkpoint.state.step;
     start.loss_scale = checkpoint.state.loss_scale;
     start.history = checkpoint.state.history;
+    // The best by another metric is none by this one.
+    if (start.history && checkpoint.state.config.checkpoint.best != config.checkpoint.best) start.history->best = {};
     start.path = from;
     start.already_done = done;
     if (done) {

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-/// "auto": mean squared error of a regression, one logit where that is the custom, else softmax.
+/// "auto": mean squared error of a regression, one logit where that is usual, else softmax.
 std::string loss_of(const Config& config, int classes) {
     if (config.train.loss != "auto") return config.train.loss;
     if (classes == 0) return "mse";

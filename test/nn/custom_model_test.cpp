@@ -51,6 +51,12 @@ TEST_CASE("lenet written out as a list is lenet") {
     CHECK_FALSE(are_equal(build_model(custom(conv1 + layer("kind = \"lrn\"") + rest)), lenet));
 }
 
+TEST_CASE("a name that makes two tensors of one name is refused before any step") {
+    const std::string conv = layer("kind = \"conv\"\nname = \"c\"\nchannels = 4\nkernel = 3\nnorm = true");
+    const std::string norm = layer("kind = \"batch_norm\"\nname = \"c.bn\"");
+    CHECK_THROWS_WITH(build_model(custom(conv + norm + kEnd)), Catch::Contains("two layers have a tensor c.bn.weight"));
+}
+
 TEST_CASE("a residual block of one table is the block of the zoo, written out with from it has the same layers") {
     const std::string start = layer("kind = \"conv\"\nname = \"stem\"\nchannels = 8\nkernel = 3\nnorm = true");
     const std::string end = layer("kind = \"global_pool\"") + kEnd;

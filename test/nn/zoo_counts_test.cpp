@@ -192,6 +192,8 @@ TEST_CASE("a loss of one value has one output") {
         spec.loss = "mse";
         spec.classes = 0;
         CHECK(build_model(spec).layers.back().out == SampleShape{1, 1, 1});
+        spec.classes = 2;  // class numbers are no targets
+        CHECK_THROWS_WITH(build_model(spec), Catch::Contains("train.loss: mse needs numbers"));
     }
 }
 
