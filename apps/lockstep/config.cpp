@@ -79,6 +79,7 @@ int check(const ConfigCommand& command) {
 int translate(const ConfigCommand& command) {
     const ImportedConfig imported = import_config(command.from, command.words);
     for (const std::string& flag : imported.refused) warn_line(flag);
+    for (const std::string& flag : imported.changed) warn_line(flag);
     print_result(imported.toml);
     return 0;
 }

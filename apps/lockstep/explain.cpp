@@ -91,6 +91,14 @@ int show(const ExplainCommand& command) {
     return 0;
 }
 
+std::string footer_text() {
+    std::string text =
+        "The job is that of -c FILE (or --set), of --samples with --batch, or --example: one is needed.\n\nSchemes:\n";
+    for (const Scheme& scheme : schemes()) text += fmt::format("  {:<26} {}\n", scheme.name, scheme.system);
+    text.pop_back();
+    return text;
+}
+
 }  // namespace
 
 void add_explain(CLI::App& app, Invocation& invocation) {
@@ -99,6 +107,7 @@ void add_explain(CLI::App& app, Invocation& invocation) {
     const auto command = std::make_shared<ExplainCommand>();
     std::string names;
     for (const Scheme& scheme : schemes()) names.append(names.empty() ? "" : "|").append(scheme.name);
+    explain->footer(footer_text());
     explain->add_option("--scheme", command->scheme, "Whose rules")->type_name(names)->required();
     explain->add_option("--workers", command->workers, "Workers that share the job (default 1)")
         ->check(CLI::Range(1, kMostWorkers))

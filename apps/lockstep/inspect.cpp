@@ -138,8 +138,14 @@ Json describe(const std::string& path) {
         if (auto facts = describe_data(path)) return *facts;
         fail(ErrorKind::kUsage, "{}: neither a run directory, a checkpoint nor a folder of pictures", path);
     }
+    if (fs::is_other(path)) fail(ErrorKind::kData, "{}: it is no file", path);
     const std::string name = fs::path(path).filename().string();
     if (name == "latest") return describe_latest(path);
+    if (name.ends_with(".toml")) {
+        fail(ErrorKind::kUsage,
+             "{}: a config, not data: lockstep config show -c {} prints it, lockstep plan -c {} tells what it will do",
+             path, path, path);
+    }
     if (name.ends_with(".safetensors")) return describe_safetensors(path);
     if (auto facts = describe_data(path)) return *facts;
     if (const std::string format = table_format(name); !format.empty()) return describe_table(path, format);
@@ -158,6 +164,8 @@ std::string as_text(const Json& facts) {
             }
         } else if (key == "device" || key == "read_as") {
             for (const Json& line : value) text += fmt::format("{}: {}\n", key, line.get<std::string>());
+        } else if (key == "class_names") {
+            text += fmt::format("{}: {}\n", key, fmt::join(value.get<std::vector<std::string>>(), ", "));
         } else if (value.is_object()) {
             for (const auto& [inner, v] : value.items())
                 text += fmt::format("{}.{}: {}\n", key, inner, v.is_string() ? v.get<std::string>() : v.dump());

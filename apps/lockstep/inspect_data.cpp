@@ -60,6 +60,7 @@ Json described_set(const std::string& format, const std::string& path, const std
     config.data.shape = shape;
     const DataFacts facts = data_facts(config);
     Json found = {{"kind", format}, {"path", path}, {"samples", facts.samples}, {"classes", facts.classes}};
+    if (!facts.class_names.empty()) found["class_names"] = facts.class_names;
     if (shape.empty()) found["shape"] = {facts.shape.height, facts.shape.width, facts.shape.channels};
     return found;
 }

@@ -79,12 +79,17 @@ StoredSession::StoredSession(Communicator& comm, const StoredOptions& options)
     comm.set_timeout(config.device.timeout_s);
     agree(comm, [&] {
         comm.work_aside([&] { splits_ = open_data(config); });
+        check_learned_from(stored_, *splits_.train);
         split_ = options.split == "train"        ? splits_.train.get()
                  : options.split == "validation" ? splits_.validation.get()
                                                  : splits_.test.get();
-        if (split_ == nullptr)
-            fail(ErrorKind::kUsage, "data.{} is not set: there is no split to look at; --split train is there",
-                 options.split);
+        if (split_ == nullptr) {
+            const char* const other = splits_.test != nullptr         ? "--split test or "
+                                      : splits_.validation != nullptr ? "--split validation or "
+                                                                      : "";
+            fail(ErrorKind::kUsage, "data.{} is not set: there is no such split; look at {}--split train",
+                 options.split, other);
+        }
     });
     check_equal_split(comm, options.split, split_->fingerprint());
     device_ = choose_device(comm, config);

@@ -37,6 +37,7 @@ class CsvFiles {
         for (const std::string_view field : scan.record().fields) {
             names.push_back(data_.header ? std::string(field) : fmt::format("c{}", names.size() + 1));
         }
+        if (names.size() == 1) check_separator(scan);
         check_names(names, scan);
         return names;
     }
@@ -52,7 +53,8 @@ class CsvFiles {
                 const auto& found = scan.record().fields;
                 const auto place = [&] { return scan.place(); };
                 if (static_cast<int>(found.size()) != fields) {
-                    fail(ErrorKind::kData, "{}: {} fields, but {} {}: \"{}\"", place(), found.size(),
+                    fail(ErrorKind::kData, "{}: {} field{}, but {} {}: \"{}\"", place(), found.size(),
+                         found.size() == 1 ? "" : "s",
                          data_.header ? "the header has" : "the first record of the training data has", fields,
                          shown(fmt::format("{}", fmt::join(found, std::string_view(&format_.separator, 1)))));
                 }
@@ -125,6 +127,17 @@ class CsvFiles {
              "data.separator = \"{}\": one character is needed, such as \",\", \";\", \"\\t\" or "
              "\" \" (any number of blanks)",
              text);
+    }
+
+    /// A table has two fields at least: with one alone the separator is another.
+    void check_separator(const CsvScan& scan) const {
+        const std::string_view field = scan.record().fields.front();
+        for (const char other : {';', '\t', ',', '|'}) {
+            if (other == format_.separator || field.find(other) == std::string_view::npos) continue;
+            const std::string name = other == '\t' ? "\\t" : std::string(1, other);
+            fail(ErrorKind::kUsage, "{}: one field alone, \"{}\": set data.separator = \"{}\"", scan.place(),
+                 shown(field), name);
+        }
     }
 
     static void check_names(const std::vector<std::string>& names, const CsvScan& scan) {

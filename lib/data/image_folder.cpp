@@ -47,8 +47,9 @@ std::vector<std::string> pictures_in(const fs::path& folder) {
         }
     }
     if (others > 0) {
-        warn("{} file{} of {} are named neither .jpg, .jpeg nor .png and left out, such as {}", others,
-             others == 1 ? "" : "s", folder.string(), other);
+        warn("{} of {} named neither .jpg, .jpeg nor .png and left out, such as {}",
+             others == 1 ? "1 file" : fmt::format("{} files", others), folder.string() + (others == 1 ? " is" : " are"),
+             other);
     }
     if (found.empty()) fail(ErrorKind::kData, "{}: a class without a picture; remove the folder", folder.string());
     std::sort(found.begin(), found.end());
@@ -77,6 +78,7 @@ class ImageFolder final : public PictureSource {
     int64_t size() const override { return static_cast<int64_t>(entries_.size()); }
     int32_t label(int64_t index) const override { return entries_[static_cast<size_t>(index)].label; }
     int classes() const override { return static_cast<int>(classes_.size()); }
+    std::vector<std::string> class_names() const override { return classes_; }
     std::string name(int64_t index) const override {
         const Entry& entry = entries_[static_cast<size_t>(index)];
         return fmt::format("{}/{}", roots_[entry.root], relative(index));

@@ -147,6 +147,7 @@ Opened open_sources(const Config& config, const OpenPictures& open) {
     facts.samples = opened.train->size();
     facts.shape = data.shape.empty() ? common_shape(*opened.train, opened.test.get()) : wanted_shape(data.shape);
     facts.classes = classes_of(*opened.train);
+    facts.class_names = opened.train->class_names();
     facts.memory_bytes = opened.train->memory_bytes();
     if (opened.test) {
         check_test_labels(*opened.test, facts.classes);

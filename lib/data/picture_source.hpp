@@ -22,6 +22,8 @@ class PictureSource {
     virtual int32_t label(int64_t index) const = 0;
     /// How many classes the format has, or 0 where the labels say it.
     virtual int classes() const = 0;
+    /// Their names, where the format has any.
+    virtual std::vector<std::string> class_names() const { return {}; }
     /// Decoded, with one channel or three. kData naming file, and offset where it is known.
     virtual Picture picture(int64_t index) const = 0;
     /// Told by the header alone.

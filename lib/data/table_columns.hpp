@@ -58,6 +58,8 @@ struct TableColumn {
     bool numeric() const { return spec.type == ColumnType::kNumeric || spec.type == ColumnType::kTarget; }
     int categories() const;  // 0: a number
     int categories_but_own() const;
+    /// A label that nobody declared, of so many numbers that they may be what is to be learned.
+    bool may_be_target() const;
 };
 
 /// Where a row stands, for messages; called for those alone.

@@ -1,11 +1,15 @@
 // The columns of a table for the network that reads them, and in words for people.
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "data/table_columns.hpp"
 #include "data/table_text.hpp"
 
 namespace lockstep {
 namespace {
+
+constexpr int kManyClasses = 100;
 
 std::string missing_words(const TableColumn& column) {
     if (column.missing == 0) return "";
@@ -34,6 +38,12 @@ std::string words(const TableColumn& column) {
 
 }  // namespace
 
+bool TableColumn::may_be_target() const {
+    if (!spec.guessed || spec.type != ColumnType::kLabel || vocabulary.size() <= kManyClasses) return false;
+    const std::vector<std::string> texts = vocabulary.texts();
+    return std::all_of(texts.begin(), texts.end(), [](const auto& text) { return parse_number(text).has_value(); });
+}
+
 std::vector<Column> TableColumns::described() const {
     std::vector<Column> described;
     for (const TableColumn& column : columns_) {
@@ -49,7 +59,9 @@ std::vector<std::string> TableColumns::notes() const {
         notes.push_back(fmt::format("{}: {}{}", column.spec.name, words(column), missing_words(column)));
     }
     const char* const role = regression() ? "" : "label, ";
-    notes.push_back(fmt::format("{}: {}{}", label_.spec.name, role, words(label_)));
+    const char* const doubt =
+        label_.may_be_target() ? "; a number to be learned? Then type = \"target\" or train.loss = \"mse\"" : "";
+    notes.push_back(fmt::format("{}: {}{}{}", label_.spec.name, role, words(label_), doubt));
     return notes;
 }
 

@@ -14,7 +14,6 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kMostCategories = size_t{1} << 24;  // ids are exact in fp32
-constexpr int kManyClasses = 1000;
 
 bool is_whole(std::string_view text, int64_t& value) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -167,10 +166,10 @@ void TableLearner::finish(const std::string& path) {
         fail(ErrorKind::kData, "{}: column {}: one label alone ({}), at least 2 are needed", path, label.spec.name,
              classes == 0 ? "" : label.vocabulary.texts().front());
     }
-    if (classes > kManyClasses && label.spec.guessed) {
+    if (label.may_be_target()) {
         warn(
-            "{}: column {} was taken for the label and has {} different values; is a number to be learned? Then set "
-            "train.loss = \"mse\", or data.label_column",
+            "{}: column {} was taken for the label: {} classes, all of them numbers; if the number is to be learned, "
+            "declare it as type = \"target\" in [[data.columns]], or set train.loss = \"mse\"",
             path, label.spec.name, classes);
     }
 }

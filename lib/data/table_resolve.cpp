@@ -27,9 +27,9 @@ std::vector<std::string> names_by_order(const std::vector<ColumnSpec>& specs, co
     }
     if (given.size() == names.size()) return given;
     fail(ErrorKind::kUsage,
-         "data.columns: {} columns are described, but the records have {} fields; without a header each field needs "
+         "data.columns: {} columns are described, but the records have {} field{}; without a header each field needs "
          "one, in their order (type = \"skip\" for those that are not read)",
-         given.size(), names.size());
+         given.size(), names.size(), names.size() == 1 ? "" : "s");
 }
 
 class Resolver {

@@ -34,7 +34,7 @@ ImportedConfig import_config(std::string_view from, std::span<const std::string>
         config.name_the_rest(flags);
         return {config.toml(
                     fmt::format("From {}: the job as on one machine; any number of ranks gives the same bits.", from)),
-                config.refused()};
+                config.refused(), config.changed()};
     }
     fail(ErrorKind::kUsage, "--from {}: it is tf_cnn_benchmarks, estimator, horovod or ddp{}", from,
          did_you_mean(nearest(from, names)));

@@ -15,6 +15,7 @@ namespace lockstep {
 struct ImportedConfig {
     std::string toml;
     std::vector<std::string> refused;  // flags that could not be honoured, and why
+    std::vector<std::string> changed;  // flags that do something else here, and what
 };
 
 /// `from`: tf_cnn_benchmarks | estimator | horovod | ddp. `words`: the command line, with or without what starts it.

@@ -138,6 +138,7 @@ class DdpImport {
         if (f_.take_switch("amp").value_or(false)) {
             c_.set_text("device.arithmetic", "vendor", "--amp needs a GPU's own units");
             c_.set_text("device.precision", "fp16", "--amp");
+            c_.change(fp16_words("--amp"));
         }
         c_.not_needed(f_,
                       {"workers", "device", "dist_url", "dist_backend", "world_size", "rank",

@@ -153,6 +153,7 @@ class TfImport {
         if (f_.take_switch("use_fp16").value_or(false)) {
             c_.set_text("device.arithmetic", "vendor", "--use_fp16 needs a GPU's own units");
             c_.set_text("device.precision", "fp16", "--use_fp16");
+            c_.change(fp16_words("--use_fp16"));
         }
         if (const auto folder = f_.take_text({"train_dir"}))
             c_.remark(fmt::format("--train_dir={}: lockstep train --out {}", *folder, *folder));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "core/error.hpp"
 #include "io/json_number.hpp"
@@ -13,9 +14,16 @@ namespace {
 constexpr std::array kSections{"",         "data",       "augment",    "model", "batch", "train", "optimizer",
                                "schedule", "batch_norm", "checkpoint", "eval",  "log",   "device"};
 
-/// The shortest decimal; TOML wants a digit on both sides of the point, and JSON does too.
+/// The shortest decimal; TOML wants a digit on both sides of the point, and JSON does too. Of a product of short
+/// decimals (0.05 x 0.1) the one that was meant: what its 15 digits say, where they are far fewer.
 std::string number(double value) {
-    return json_number(value);
+    constexpr std::size_t kFewer = 4;
+    std::string exact = json_number(value);
+    const std::string digits = fmt::format("{:.15g}", value);
+    double rounded = value;
+    std::from_chars(digits.data(), digits.data() + digits.size(), rounded);
+    std::string meant = json_number(rounded);
+    return meant.size() + kFewer <= exact.size() ? meant : exact;
 }
 
 }  // namespace
@@ -28,6 +36,13 @@ std::string toml_list(const std::vector<double>& values) {
     std::string list = "[";
     for (const double value : values) list.append(list.size() > 1 ? ", " : "").append(number(value));
     return list + "]";
+}
+
+std::string fp16_words(std::string_view flag) {
+    return fmt::format(
+        "{}: here matrix products in fp16 by the vendor's libraries: GPUs only, and equal bits need equal GPUs; leave "
+        "out device.arithmetic and device.precision for fp32 anywhere",
+        flag);
 }
 
 std::string counted(int64_t count, std::string_view what) {
@@ -98,6 +113,7 @@ std::string Imported::toml(std::string_view head) const {
     comment(head);
     for (const std::string& line : remarks_) comment(line);
     for (const std::string& line : refused_) comment("cannot be honoured: " + line);
+    for (const std::string& line : changed_) comment("done otherwise: " + line);
     for (const std::string& line : idle_) comment("nothing to do here: " + line);
     for (const char* section : kSections) {
         bool begun = false;

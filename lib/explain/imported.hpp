@@ -25,6 +25,8 @@ class Imported {
     /// Takes a flag, if it is there, whose meaning Lockstep cannot give.
     void cannot(FlagList& flags, std::initializer_list<std::string_view> names, std::string_view why);
     void refuse(std::string flag_and_why) { refused_.push_back(std::move(flag_and_why)); }
+    /// A flag whose line does something else than it did there.
+    void change(std::string flag_and_what) { changed_.push_back(std::move(flag_and_what)); }
     /// Names every flag that nobody took.
     void name_the_rest(const FlagList& flags);
     void remark(std::string line) { remarks_.push_back(std::move(line)); }
@@ -33,19 +35,23 @@ class Imported {
     std::string toml(std::string_view head) const;
     /// "--flag=x: why", one for each flag that could not be honoured.
     const std::vector<std::string>& refused() const { return refused_; }
+    /// The same, one for each flag that does something else here.
+    const std::vector<std::string>& changed() const { return changed_; }
 
   private:
     struct Line {
         std::string section, key, value, why;
     };
     std::vector<Line> lines_;
-    std::vector<std::string> remarks_, idle_, refused_;
+    std::vector<std::string> remarks_, idle_, refused_, changed_;
 };
 
 /// The text as a TOML string.
 std::string toml_quoted(std::string_view text);
 /// [a, b]
 std::string toml_list(const std::vector<double>& values);
+/// What half precision, which `flag` asks for, is here.
+std::string fp16_words(std::string_view flag);
 /// "30 epochs", "1 epoch".
 std::string counted(int64_t count, std::string_view what);
 

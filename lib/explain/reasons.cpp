@@ -151,7 +151,11 @@ std::vector<FactLine> fact_lines(const Facts& f) {
         add("effective lr", factor(a.lr_factor()) + " lr", "1 lr", rate_reason(f));
     }
     add("schedule stretch", factor(a.schedule_stretch), factor(b.schedule_stretch), stretch_reason(f));
-    count("batch-norm batch", a.batch_norm_samples, b.batch_norm_samples, norm_reason(f));
+    if (f.question.batch_norm.value_or(true)) {
+        count("batch-norm batch", a.batch_norm_samples, b.batch_norm_samples, norm_reason(f));
+    } else {
+        add("batch-norm batch", "-", "-", norm_reason(f));
+    }
     return lines;
 }
 

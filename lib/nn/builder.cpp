@@ -77,6 +77,7 @@ int Builder::done(LayerSpec& layer, SampleShape out) {
 }
 
 Window Builder::fitting(const std::string& name, const char* what, const Window& window) const {
+    check_picture(name, what);
     const SampleShape in = shape();
     const Window padded = window.padded_for(in);
     const int height = padded.dilation_h * (padded.kernel_h - 1) + 1,
@@ -85,6 +86,20 @@ Window Builder::fitting(const std::string& name, const char* what, const Window&
         refuse(name, fmt::format("{} {}x{} and gets {}", what, height, width, text(in)));
     }
     return padded;
+}
+
+/// Columns of a table have no neighbours, and their categories are numbers of no meaning.
+void Builder::check_picture(const std::string& name, const char* what) const {
+    const SampleShape in = spec_.input;
+    if (spec_.columns.empty() && (in.height > 1 || in.width > 1)) return;
+    const std::string table = fmt::format("a table of {} column{}", in.channels, in.channels == 1 ? "" : "s");
+    if (!place_.empty()) {
+        refuse(name, fmt::format("{} pictures, and the samples are {}; dense, one_hot and embedding read tables", what,
+                                 table));
+    }
+    fail(ErrorKind::kUsage,
+         "model.name: {} {} pictures (layer {}), and the samples are {}; mlp, logistic and wide_deep read tables",
+         spec_.name, what, name, table);
 }
 
 int Builder::conv(const std::string& name, int channels, const Window& window) {
@@ -291,7 +306,10 @@ void Builder::parameters(LayerSpec& layer, std::vector<int64_t> shape, int64_t i
 Model Builder::finish() && {
     // Buffers lie behind all parameters, and so are known only now.
     std::map<std::string, int64_t> buffers;
-    for (const Parameter& tensor : model_.parameters.stored()) buffers[tensor.name] = tensor.offset;
+    for (const Parameter& tensor : model_.parameters.stored()) {
+        if (buffers.emplace(tensor.name, tensor.offset).second) continue;
+        fail(ErrorKind::kUsage, "model.layers: two layers have a tensor {}; give one of them another name", tensor.name);
+    }
     for (LayerSpec& layer : model_.layers) {
         if (layer.kind == LayerKind::kBatchNorm) layer.running = buffers.at(layer.name + ".running_mean");
     }

@@ -95,6 +95,7 @@ class Builder {
     int last() const { return static_cast<int>(model_.layers.size()) - 1; }
     int done(LayerSpec& layer, SampleShape out);
     int pool(const std::string& name, PoolKind kind, const Window& window);
+    void check_picture(const std::string& name, const char* what) const;
     Window fitting(const std::string& name, const char* what, const Window& window) const;
     void parameters(LayerSpec& layer, std::vector<int64_t> shape, int64_t in, int64_t out, const Weights& weights);
 

@@ -48,8 +48,9 @@ std::string held_out_text(const DataFacts& data) {
 /// Below 16 samples statistics are noise, and what is learned differs with the number of shards.
 std::string norm_text(const Forecast& f) {
     constexpr int64_t kFew = 16;
-    if (f.norm_global) return fmt::format("statistics of the global batch, {} samples at least", *f.norm_samples);
-    std::string text = fmt::format("statistics of each shard, {} samples at least", *f.norm_samples);
+    const std::string least = fmt::format("{} sample{} at least", *f.norm_samples, *f.norm_samples == 1 ? "" : "s");
+    if (f.norm_global) return fmt::format("statistics of the global batch, {}", least);
+    std::string text = fmt::format("statistics of each shard, {}", least);
     if (*f.norm_samples < kFew) {
         text += "; warning: that is few. Use fewer batch.shards, or batch_norm.scope = \"global\"";
     }

@@ -57,12 +57,14 @@ std::string progress_text(const ProgressFacts& f) {
 }
 
 std::string eval_text(const EvalResult& r) {
+    // Of nothing there is no share: a class that was never predicted has no precision.
+    const auto share = [](double value) { return std::isnan(value) ? "-" : fmt::format("{:.4f}", value); };
     std::string text = fmt::format("{}: loss {:.4f}", r.split, r.loss);
     text += r.mse ? fmt::format("  mse {:.4f}", *r.mse) : fmt::format("  accuracy {:.4f}", r.accuracy);
     if (r.top5) text += fmt::format("  top-5 {:.4f}", *r.top5);
-    if (r.auc) text += fmt::format("  auc {:.4f}", *r.auc);
-    if (r.precision) text += fmt::format("  precision {:.4f}", *r.precision);
-    if (r.recall) text += fmt::format("  recall {:.4f}", *r.recall);
+    if (r.auc) text += fmt::format("  auc {}", share(*r.auc));
+    if (r.precision) text += fmt::format("  precision {}", share(*r.precision));
+    if (r.recall) text += fmt::format("  recall {}", share(*r.recall));
     return text + fmt::format("  ({} samples, step {})", with_commas(r.count), r.step);
 }
 

@@ -147,9 +147,9 @@ TEST_CASE("rows from the disk are those from memory") {
     CHECK(contents(*open_csv(config).train) == contents(*held.train));
     CHECK_FALSE(std::filesystem::exists(folder / "cache"));
     CHECK(contents(*open_csv(config, 0).train) == contents(*held.train));
-    CHECK(TempFolder::names_in(folder / "cache").size() == 1);
+    CHECK(TempFolder::names_in(folder / "cache").size() == 2);
     CHECK(contents(*open_csv(config, 0).train) == contents(*held.train));
-    CHECK(TempFolder::names_in(folder / "cache").size() == 1);
+    CHECK(TempFolder::names_in(folder / "cache").size() == 2);
 }
 
 TEST_CASE("several files are one data set, each with its header") {
@@ -240,6 +240,26 @@ TEST_CASE("what a column is, is guessed from all rows") {
     CHECK(csv_facts(squared).classes == 0);
 }
 
+TEST_CASE("a label of more than 100 numbers that nobody declared may be a target: said once they are that many") {
+    const TempFolder folder;
+    const auto last_note = [&](int classes, const std::string& prefix) {
+        std::string text = "x,y\n";
+        for (int i = 0; i < classes; ++i) text += "1," + prefix + std::to_string(i) + "\n";
+        return csv_facts(of_text(folder, text)).notes.back();
+    };
+    CHECK(last_note(101, "").find("; a number to be learned? Then type = \"target\"") != std::string::npos);
+    CHECK(last_note(100, "").find("learned") == std::string::npos);
+    CHECK(last_note(101, "id").find("learned") == std::string::npos);
+}
+
+TEST_CASE("a header that is one field names the separator that it holds") {
+    const TempFolder folder;
+    CHECK(refusal(of_text(folder, "x;y\n1;a\n2;b\n"), ErrorKind::kUsage)
+              .find("train.csv:1: one field alone, \"x;y\": set data.separator = \";\"") != std::string::npos);
+    CHECK(refusal(of_text(folder, "x\ty\n1\ta\n2\tb\n"), ErrorKind::kUsage).find("set data.separator = \"\\t\"") !=
+          std::string::npos);
+}
+
 TEST_CASE("what is unknown in the test split has no category") {
     const TempFolder folder;
     const DataSplits data = open_csv(of_text(folder, "x,y\nu,a\nv,b\n", "x,y\nw,b\nv,a\n"));
@@ -255,7 +275,7 @@ TEST_CASE("bad rows are refused with file and line") {
         INFO(message);
         CHECK(message.find(words) != std::string::npos);
     };
-    says("x,y\n1,a\n2\n", "", "train.csv:3: 1 fields, but the header has 2: \"2\"");
+    says("x,y\n1,a\n2\n", "", "train.csv:3: 1 field, but the header has 2: \"2\"");
     says("x,y\n1,a\n2,b,3\n", "", "train.csv:3: 3 fields, but the header has 2: \"2,b,3\"");
     says("x,y\n1,a\n2,b\n", "x,y\n1,a\n\nno,b\n", "test.csv:4: column x: \"no\" is no number");
     says("x,y\n1,a\n2,b\n", "x,y\n1,a\n2,c\n", "test.csv:3: column y: label \"c\" is none of the 2 known: a, b");
@@ -263,7 +283,7 @@ TEST_CASE("bad rows are refused with file and line") {
     says("x,y\n1,\"a\n2,b\n", "",
          "train.csv:2: a quote (\") that opens in the record that starts here is never closed");
     says("x,y\n1,\"a\"b\n", "", "train.csv:2: after the closing quote of field 2 neither");
-    says("x,y\n\"1\n\n\",a\n7\n", "", "train.csv:5: 1 fields");
+    says("x,y\n\"1\n\n\",a\n7\n", "", "train.csv:5: 1 field,");
     says("x,y\n1,a\n1,a\n", "", "column y: one label alone (a)");
     says("x,x\n1,a\n", "", "the name \"x\" stands twice in the header");
     says("x,y\n", "", "no records");

@@ -51,6 +51,15 @@ expect_in_stdout '"losses":[[1.15625,8.6083341633'
 example ddp 2 nesterov
 expect_in_stdout '"mean_losses":[9.15625,-0.8733689260'
 
+# The help says what is needed, and whose rules each scheme has.
+explain --help
+expect_exit 0
+expect_in_stdout "of -c FILE (or --set), of --samples with --batch, or --example: one is needed"
+expect_in_stdout "  ddp-drop-last              the same with drop_last=True"
+# Without batch norm there is no batch of it.
+explain --scheme ddp --workers 2 -c small.toml
+grep -qE '^ *batch-norm batch +- +- +this model has no batch norm$' stdout || fail "a batch-norm batch of a model without"
+
 # A run under other rules beside Lockstep's own, whose numbers are those of train.
 explain --scheme tf-distributed-replicated --workers 2 -c small.toml --run --json
 expect_exit 0

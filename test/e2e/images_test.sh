@@ -68,6 +68,10 @@ expect_in_stdout "128"
 run mpi 3 "$lockstep" verify -c tfrecord.toml --steps 5
 expect_exit 0
 
+run "$lockstep" inspect "$files/pictures/cifar10_png"
+expect_exit 0
+expect_in_stdout "class_names: 0, 1, 3, 5, 6, 7, 8, 9"
+
 # The index is made once: a second start finds it, and a damaged one is made anew.
 [[ $(find cache -name '*.index' | wc -l) == 3 ]] || fail "the cache should hold three indices: $(ls cache)"
 for index in cache/*.index; do echo spoiled > "$index"; done

@@ -165,6 +165,12 @@ expect_exit 0
 expect_in_stdout "(61 samples, step 18)"
 run "$lockstep" eval --run alone --split train --json
 expect_in_stdout '"split":"train","count":203,'
+run "$lockstep" train -c small.toml --out held -q --set data.test_samples=0 --set data.validation=0.2
+run "$lockstep" eval --run held
+expect_exit 2
+expect_stderr "lockstep: data.test is not set: there is no such split; look at --split validation or --split train"
+run "$lockstep" eval --run held --split validation
+expect_exit 0
 
 run "$lockstep" predict --run alone --out alone.csv
 expect_exit 0
@@ -240,6 +246,9 @@ for thing in alone alone/checkpoints/step-00000014 alone/model.safetensors three
 done
 run "$lockstep" inspect elsewhere
 expect_exit 2
+run "$lockstep" inspect small.toml
+expect_exit 2
+expect_in_stderr "small.toml: a config, not data: lockstep config show -c small.toml prints it"
 run "$lockstep" inspect nowhere
 expect_exit 3
 echo "train, eval, predict, export, inspect: the same at any number of ranks"

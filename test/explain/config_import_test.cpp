@@ -182,6 +182,23 @@ TEST_CASE("DDP's batch is a process's, and its learning rate the job's") {
     CHECK(own["schedule"]["every_epochs"].value<double>() == 30.0);
 }
 
+TEST_CASE("a product of short decimals is a short decimal, and what was written stays as it was") {
+    const ImportedConfig products = import_line(
+        "horovod", "horovodrun -np 4 python train.py --train-dir T --val-dir V --batch-size 8 --base-lr 0.0125");
+    CHECK_THAT(products.toml, Catch::Contains("values = [0.05, 0.005, 5e-04, 5e-05]"));
+    CHECK_THAT(import_line("ddp", "torchrun --nproc_per_node=2 train.py --lr 0.12345678901234566").toml,
+               Catch::Contains("lr = 0.12345678901234566 "));
+}
+
+TEST_CASE("half precision is told to the caller, who may have other machines") {
+    const ImportedConfig amp = import_line("ddp", "torchrun --nproc_per_node=2 train.py --lr 0.1 --amp");
+    REQUIRE(amp.changed.size() == 1);
+    CHECK_THAT(amp.changed[0], Catch::StartsWith("--amp: here matrix products in fp16"));
+    CHECK_THAT(amp.toml, Catch::Contains("# done otherwise: --amp: ") && Catch::Contains("precision = \"fp16\""));
+    CHECK(import_line("tf_cnn_benchmarks", "--model=lenet --use_fp16").changed.size() == 1);
+    CHECK(import_line("tf_cnn_benchmarks", "--model=lenet").changed.empty());
+}
+
 TEST_CASE("what cannot be a config is refused with the flag's name") {
     const auto refuses = [](const char* from, const char* line, const char* text) {
         CAPTURE(line);
@@ -194,6 +211,7 @@ TEST_CASE("what cannot be a config is refused with the flag's name") {
     refuses("tf_cnn_benchmarks", "--optimizer=lbfgs", "--optimizer=lbfgs");
     refuses("ddp", "torchrun --nproc_per_node=gpu train.py", "--nproc_per_node=gpu: the value is no whole number");
     refuses("ddp", "python train.py --lr 1", "torchrun --nproc_per_node=P");
+    refuses("tf_cnn_benchmarks", "--", "--model");
     refuses("hovorod", "-np 2", "did you mean horovod?");
 }
 

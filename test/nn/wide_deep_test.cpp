@@ -64,6 +64,18 @@ TEST_CASE("columns that are numbers only are not expanded") {
     CHECK(layer_names(build_model(spec)) == "wide deep.fc1 deep.relu1 deep.fc2 deep.relu2 deep.fc3 logits");
 }
 
+TEST_CASE("models of pictures refuse tables, of columns or of plain numbers") {
+    for (const char* name : {"lenet", "vgg11", "resnet20"}) {
+        ModelSpec spec = census(name);
+        CHECK_THAT(refusal(spec),
+                   Catch::StartsWith(std::string("model.name: ") + name + " convolves pictures (layer ") &&
+                       Catch::Contains("and the samples are a table of " + std::to_string(spec.input.channels) +
+                                       " columns; mlp, logistic and wide_deep read tables"));
+        spec.columns.clear();
+        CHECK_THAT(refusal(spec), Catch::Contains("a table of"));
+    }
+}
+
 TEST_CASE("a part without columns and an embedding of a number are refused") {
     ModelSpec spec = census("wide_deep");
     for (Column& column : spec.columns) column.wide = false;

@@ -61,6 +61,13 @@ TEST_CASE("precision and recall are shares of a column and of a row; of nothing,
     CHECK(sum.count(1, 0) == 4);
 }
 
+TEST_CASE("a share of nothing is a dash to people") {
+    EvalResult result;
+    result.precision = Confusion(2).precision(1);
+    result.recall = 0.5;
+    CHECK_THAT(eval_text(result), Catch::Contains("precision -  recall 0.5000"));
+}
+
 TEST_CASE("of equal values the first class is the largest") {
     CHECK(largest_class(std::vector<float>{1, 3, 3, 2}) == 1);
     CHECK(largest_class(std::vector<float>{7}) == 0);
