@@ -211,7 +211,6 @@ TEST_CASE("what cannot be a config is refused with the flag's name") {
     refuses("tf_cnn_benchmarks", "--optimizer=lbfgs", "--optimizer=lbfgs");
     refuses("ddp", "torchrun --nproc_per_node=gpu train.py", "--nproc_per_node=gpu: the value is no whole number");
     refuses("ddp", "python train.py --lr 1", "torchrun --nproc_per_node=P");
-    refuses("tf_cnn_benchmarks", "--", "--model");
     refuses("hovorod", "-np 2", "did you mean horovod?");
 }
 
