@@ -44,7 +44,7 @@ class Checker {
             check_idx("data.test", data.test);
         } else if (data.format != "synthetic") {
             if (data.train.empty()) {
-                add("data.train", fmt::format("data.train: not set; {} needs a path or a list of paths", data.format));
+                add("data.train", fmt::format("data.train: not set; {} needs {}", data.format, paths_needed()));
             }
             check_list("data.train", data.train);
             check_list("data.test", data.test);
@@ -97,10 +97,15 @@ class Checker {
         }
     }
 
+    std::string_view paths_needed() const {
+        return config_.data.format == "npz" ? "one \"….npz\", or { images = \"x.npy\", labels = \"y.npy\" }"
+                                            : "a path or a list of paths";
+    }
+
     void check_list(std::string_view key, const DataPaths& paths) {
         if (paths.images.empty() && paths.labels.empty()) return;
-        add(key,
-            fmt::format("{}: {} needs a path or a list of paths, got {}", key, config_.data.format, toml_text(paths)));
+        if (config_.data.format == "npz" && !paths.images.empty() && !paths.labels.empty()) return;
+        add(key, fmt::format("{}: {} needs {}, got {}", key, config_.data.format, paths_needed(), toml_text(paths)));
     }
 
     void check_order(std::string_view key, const std::vector<double>& range) {

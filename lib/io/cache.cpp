@@ -6,12 +6,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <vector>
 
 #include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/log.hpp"
 #include "io/descriptor.hpp"
 #include "io/files.hpp"
+#include "io/random_file.hpp"
 
 namespace lockstep {
 namespace {
@@ -46,6 +51,37 @@ Descriptor lock_of(const std::string& path) {
     return Descriptor(file.release());
 }
 
+/// Size and contents, each piece hashed on top of those before.
+std::string sum_of(const RandomFile& file) {
+    constexpr int64_t kPiece = int64_t{1} << 20;
+    std::vector<std::byte> piece(static_cast<size_t>(std::min(file.size(), kPiece)));
+    uint64_t hash = 0;
+    for (int64_t at = 0; at < file.size(); at += kPiece) {
+        const auto part = std::span(piece).first(static_cast<size_t>(std::min(file.size() - at, kPiece)));
+        file.read(at, part);
+        hash = hash64(part, hash);
+    }
+    return fmt::format("{} {}\n", file.size(), hex16(hash));
+}
+
+std::string sum_path(const std::string& path) {
+    return path + ".sum";
+}
+
+/// Whether the copy is the one that was made: a disk that was full or failing, or a hand, may have changed it since.
+bool is_whole(const std::string& path) {
+    std::error_code error;
+    if (!fs::exists(path, error) || !fs::exists(sum_path(path), error)) return false;
+    try {
+        const std::vector<std::byte> kept = read_file(sum_path(path));
+        const std::string sum(reinterpret_cast<const char*>(kept.data()), kept.size());
+        const RandomFile file(path);
+        return sum.starts_with(fmt::format("{} ", file.size())) && sum == sum_of(file);
+    } catch (const Error&) {
+        return false;
+    }
+}
+
 }  // namespace
 
 std::string cached_copy(const std::string& folder, const std::string& name,
@@ -55,14 +91,18 @@ std::string cached_copy(const std::string& folder, const std::string& name,
     if (error) fail(ErrorKind::kRuntime, "cannot make {}: {}; {}", folder, error.message(), kAdvice);
     const std::string place = folder.empty() ? own_temporary_folder() : folder;
     const std::string path = (fs::path(place) / name).string();
-    if (fs::exists(path, error)) return path;
+    if (is_whole(path)) return path;
 
     const std::string lock_path = path + ".lock";
     const Descriptor lock = lock_of(lock_path);
-    if (fs::exists(path, error)) return path;  // made while this process waited
+    if (is_whole(path)) return path;  // made while this process waited
+    if (fs::exists(path, error) && fs::exists(sum_path(path), error)) {
+        warn("{}: not as it was written, or {} is not; made anew", path, sum_path(path));
+    }
     const std::string temporary = fmt::format("{}.{}.part", path, ::getpid());
     try {
         make(temporary);
+        write_file_atomic(sum_path(path), sum_of(RandomFile(temporary)));
         if (::rename(temporary.c_str(), path.c_str()) != 0) fail_write(path, errno);
         sync_folder(place);
     } catch (...) {

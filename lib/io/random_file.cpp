@@ -13,7 +13,8 @@ namespace lockstep {
 namespace {
 
 int open_to_read(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // Of files it says nothing; a pipe, which is refused, would wait for a writer without it.
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) fail(ErrorKind::kData, "cannot open {}: {}", path, system_reason(errno));
     return fd;
 }

@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
@@ -30,6 +33,30 @@ void warn_of_others(const SafetensorsFile& file, const std::string& where, const
          more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
+std::vector<std::byte> weights_file(const std::string& path) {
+    std::error_code error;
+    if (std::filesystem::exists(path, error) && std::filesystem::is_other(path, error)) {
+        fail(ErrorKind::kData, "model.weights: {}: it is no file", path);  // a pipe would wait for a writer
+    }
+    std::vector<std::byte> bytes = read_file(path);
+    if (bytes.empty()) fail(ErrorKind::kData, "model.weights: {}: empty, a safetensors file is needed", path);
+    return bytes;
+}
+
+/// Batch norm divides by the root of a running variance: no training makes it negative or endless.
+void check_variances(const SafetensorsFile& file, const std::string& where, const ParameterTable& parameters) {
+    for (const Parameter& p : parameters.stored()) {
+        if (p.trainable || !p.name.ends_with(".running_var")) continue;
+        std::vector<float> values(static_cast<std::size_t>(p.count));
+        std::memcpy(values.data(), file.find(p.name)->bytes.data(), values.size() * sizeof(float));
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            if (std::isfinite(values[i]) && values[i] >= 0) continue;
+            fail(ErrorKind::kData, "model.weights: {}: tensor {} holds {} at {}; a variance is finite and at least 0",
+                 where, p.name, values[i], i);
+        }
+    }
+}
+
 }  // namespace
 
 InitialWeights read_initial_weights(Communicator& comm, const Config& config) {
@@ -37,7 +64,7 @@ InitialWeights read_initial_weights(Communicator& comm, const Config& config) {
     agree_on_first(comm, [&] {
         if (config.model.weights.empty()) return;
         weights.where = config.model.weights;
-        comm.work_aside([&] { weights.file = read_file(weights.where); });
+        comm.work_aside([&] { weights.file = weights_file(weights.where); });
     });
     weights.where = comm.broadcast(0, weights.where);
     comm.broadcast(0, weights.file);
@@ -73,6 +100,7 @@ void load_initial_weights(const InitialWeights& weights, const ParameterTable& p
         }
     }
     if (!faults.empty()) throw Error(ErrorKind::kUsage, faults);
+    check_variances(file, weights.where, parameters);
     warn_of_others(file, weights.where, parameters);
     load_tensors(file, weights.where, parameters, "", flat);
 }

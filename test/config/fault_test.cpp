@@ -150,6 +150,17 @@ TEST_CASE("idx needs images and labels") {
           Lines{"1.toml:2:6: data.train: idx needs { images = \"…\", labels = \"…\" }, got [\"/i\"]"});
 }
 
+TEST_CASE("npz takes one file or a pair of images and labels, csv no pair") {
+    using Lines = std::vector<std::string>;
+    const std::string pair = "train.epochs = 1\ndata.train = { images = \"/x\", labels = \"/y\" }\ndata.format = ";
+    CHECK(faults({{pair + "\"npz\""}}).empty());
+    CHECK(faults({{pair + "\"csv\""}}) == Lines{"1.toml:2:6: data.train: csv needs a path or a list of paths, got { "
+                                                "images = \"/x\", labels = \"/y\" }"});
+    CHECK(faults({{"train.epochs = 1\ndata.train.images = \"/x\"\ndata.format = \"npz\""}}) ==
+          Lines{"1.toml:2:6: data.train: npz needs one \"….npz\", or { images = \"x.npy\", labels = \"y.npy\" }, got { "
+                "images = \"/x\" }"});
+}
+
 TEST_CASE("variables and --set take the place of file and position") {
     using Lines = std::vector<std::string>;
     CHECK(faults({{kLeast},

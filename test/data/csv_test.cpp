@@ -147,9 +147,9 @@ TEST_CASE("rows from the disk are those from memory") {
     CHECK(contents(*open_csv(config).train) == contents(*held.train));
     CHECK_FALSE(std::filesystem::exists(folder / "cache"));
     CHECK(contents(*open_csv(config, 0).train) == contents(*held.train));
-    CHECK(TempFolder::names_in(folder / "cache").size() == 1);
+    CHECK(TempFolder::names_in(folder / "cache").size() == 2);
     CHECK(contents(*open_csv(config, 0).train) == contents(*held.train));
-    CHECK(TempFolder::names_in(folder / "cache").size() == 1);
+    CHECK(TempFolder::names_in(folder / "cache").size() == 2);
 }
 
 TEST_CASE("several files are one data set, each with its header") {

@@ -1,6 +1,10 @@
 // model.weights: a run that starts from a safetensors file, one of Lockstep's or one that PyTorch wrote under the same
 // names.
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
 
 #include "core/error.hpp"
 #include "io/files.hpp"
@@ -92,6 +96,43 @@ TEST_CASE("missing tensors and tensors of other shapes or types are all named") 
     }
     CHECK_THROWS_WITH(run_leg(short_job(), folder / "none", {1}, "", starting_from(folder / "none.safetensors")),
                       Catch::Contains("none.safetensors"));
+}
+
+TEST_CASE("an empty file and a pipe are no weights, and no variance is negative or endless") {
+    TemporaryFolder folder;
+    const auto refused = [&](const Job& job, const std::string& name, const char* text) {
+        try {
+            run_leg(job, folder / "run", {2}, "", starting_from(folder / name));
+            FAIL("not refused");
+        } catch (const Error& e) {
+            CHECK(e.kind() == ErrorKind::kData);
+            CHECK_THAT(e.what(), Catch::Contains(text));
+        }
+    };
+    write_file_atomic(folder / "empty", std::string());
+    refused(short_job(), "empty", "empty: empty, a safetensors file is needed");
+    REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+    refused(short_job(), "pipe", "pipe: it is no file");
+
+    Job job = short_job();
+    job.model = "resnet20";
+    job.samples = job.batch = 4;
+    job.steps = 1;
+    run_leg(job, folder / "first", {1});
+    for (const float wrong : {-0.5F, std::numeric_limits<float>::infinity(), std::nanf("")}) {
+        std::vector<float> variances(16, 1.0F);
+        variances[3] = wrong;
+        std::string name;
+        rewrite(folder / "first/model.safetensors", folder / "bad", [&](std::vector<TensorView>& tensors) {
+            const auto found = std::find_if(tensors.begin(), tensors.end(), [](const TensorView& t) {
+                return t.name.ends_with(".running_var") && t.shape == std::vector<int64_t>{16};
+            });
+            REQUIRE(found != tensors.end());
+            name = found->name;
+            found->bytes = std::as_bytes(std::span(variances));
+        });
+        refused(job, "bad", ("tensor " + name + " holds ").c_str());
+    }
 }
 
 TEST_CASE("on resume the path may be another, the tensors may not") {
