@@ -15,8 +15,9 @@ bool is_number(std::string_view word) {
     return error == std::errc() && end == word.data() + word.size();
 }
 
+/// Dashes alone name nothing: they end a list of flags.
 bool is_flag(std::string_view word) {
-    return word.size() > 1 && word[0] == '-' && !is_number(word);
+    return word.starts_with('-') && word.find_first_not_of('-') != std::string_view::npos && !is_number(word);
 }
 
 bool is_script(std::string_view word) {

@@ -212,6 +212,7 @@ TEST_CASE("what cannot be a config is refused with the flag's name") {
     refuses("ddp", "torchrun --nproc_per_node=gpu train.py", "--nproc_per_node=gpu: the value is no whole number");
     refuses("ddp", "python train.py --lr 1", "torchrun --nproc_per_node=P");
     refuses("hovorod", "-np 2", "did you mean horovod?");
+    CHECK_THAT(import_line("tf_cnn_benchmarks", "-- --model=lenet --").toml, Catch::Contains("name = \"lenet\""));
 }
 
 }  // namespace
