@@ -38,7 +38,12 @@ std::vector<std::string> pictures_in(const fs::path& folder) {
     std::string other;
     for (const auto& entry :
          fs::recursive_directory_iterator(folder, fs::directory_options::follow_directory_symlink)) {
-        if (hidden(entry.path()) || !entry.is_regular_file()) continue;
+        if (hidden(entry.path()) || entry.is_directory()) continue;
+        if (!entry.is_regular_file()) {
+            if (!named_as_picture(entry.path())) continue;
+            fail(ErrorKind::kData, "{}: named as a picture, but {}", entry.path().string(),
+                 entry.exists() ? "it is no file" : "a link to nothing");
+        }
         if (named_as_picture(entry.path())) {
             found.push_back(entry.path().lexically_relative(folder).string());
         } else {

@@ -1,6 +1,8 @@
 // Folders of pictures: the order of classes and files, every kind of picture, and what is refused.
 #include "data/image_folder.hpp"
 
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
@@ -167,7 +169,13 @@ TEST_CASE("folders without classes, classes without pictures and missing folders
     fs::create_directories(folder / "empty/a");
     fs::create_directories(folder / "flat");
     put(folder, kCifar + "/3/00.png", "flat/0.png");
+    put(folder, kCifar + "/3/00.png", "links/a/0.png");
+    fs::create_symlink("nowhere.png", folder / "links/a/1.png");
+    put(folder, kCifar + "/3/00.png", "pipes/a/0.png");
+    REQUIRE(::mkfifo((folder / "pipes/a/1.png").c_str(), 0600) == 0);
     const std::map<std::string, std::string> says{{"empty", "empty/a: a class without a picture"},
+                                                  {"links", "links/a/1.png: named as a picture, but a link to nothing"},
+                                                  {"pipes", "pipes/a/1.png: named as a picture, but it is no file"},
                                                   {"flat", "flat holds no folder"},
                                                   {"flat/0.png", "flat/0.png is no folder"},
                                                   {"missing", "missing is no folder"}};
