@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
@@ -33,6 +34,11 @@ void check_watched(const Config& config, const std::string& key, const std::stri
         fail(ErrorKind::kUsage, "{} = \"{}\": eval.every_epochs and eval.every_steps are 0; set one of them", key,
              metric);
     }
+}
+
+/// A share of nothing, not a loss that left the finite numbers: that one is no better.
+bool is_undefined(const EvalResult& result, const std::string& metric) {
+    return metric != "loss" && !std::isfinite(metric_of(result, metric).value());
 }
 
 json improvement_json(const Improvement& improvement) {
@@ -72,6 +78,7 @@ History::History(const Config& config, bool evaluates, int classes) : config_(co
 
 void History::observe_due(const EvalResult& result) {
     const auto observe = [&](Improvement& improvement, const std::string& metric) {
+        if (is_undefined(result, metric)) return;
         improvement.observe(metric_of(result, metric).value(), result.step, higher_is_better(metric));
     };
     if (config_.schedule.name == "plateau") {
@@ -85,6 +92,18 @@ void History::observe_due(const EvalResult& result) {
         observe(state_.stop, config_.train.stop_metric);
         state_.stopped = state_.stop.since >= config_.train.stop_patience;
     }
+}
+
+std::vector<std::string> History::undefined(const EvalResult& result) const {
+    std::vector<std::string> metrics;
+    const auto look = [&](bool goes_by_it, const std::string& metric) {
+        if (goes_by_it && is_undefined(result, metric) && std::count(metrics.begin(), metrics.end(), metric) == 0)
+            metrics.push_back(metric);
+    };
+    look(config_.schedule.name == "plateau", config_.schedule.metric);
+    look(!config_.train.stop_metric.empty(), config_.train.stop_metric);
+    look(!config_.checkpoint.best.empty(), config_.checkpoint.best);
+    return metrics;
 }
 
 bool History::observe_best(const EvalResult& result) {

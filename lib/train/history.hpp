@@ -36,6 +36,10 @@ class History {
     /// Any evaluation: whether it is the best so far, and checkpoint.best asks for that.
     bool observe_best(const EvalResult& result);
 
+    /// The metrics that it goes by and this evaluation does not define, such as the precision of no prediction. They
+    /// say nothing of better or worse, and so are not counted.
+    std::vector<std::string> undefined(const EvalResult& result) const;
+
     const HistoryState& state() const { return state_; }
     void restore(const HistoryState& state) { state_ = state; }
     /// Whether anything goes by it, so that checkpoints must hold it.

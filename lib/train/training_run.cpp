@@ -159,9 +159,19 @@ bool TrainingRun::checkpoint_due(int64_t u) const {
 bool TrainingRun::evaluate_watched(int64_t u, std::vector<MetricsLine>& lines) {
     const bool due = eval_due(u);
     const EvalResult result = evaluate_split(u, data_.validation ? "validation" : "test", *watched(), due, lines);
+    warn_undefined(result);
     if (due) history_.observe_due(result);
     engine_.set_rate_drops(history_.state().drops);
     return history_.observe_best(result);
+}
+
+void TrainingRun::warn_undefined(const EvalResult& result) {
+    if (!first() || told_undefined_) return;
+    for (const std::string& metric : history_.undefined(result)) {
+        warn_line(fmt::format("{} is undefined on the {} data after step {} and counts neither as better nor as worse",
+                              metric, result.split, result.step));
+        told_undefined_ = true;
+    }
 }
 
 EvalResult TrainingRun::evaluate_split(int64_t u, const char* split, const Dataset& data, bool due,

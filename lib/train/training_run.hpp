@@ -68,6 +68,7 @@ class TrainingRun {
 
     /// Of the split that is watched; learning rate, end and best checkpoint may follow from it. Whether it is the best.
     bool evaluate_watched(int64_t u, std::vector<MetricsLine>& lines);
+    void warn_undefined(const EvalResult& result);
     EvalResult evaluate_split(int64_t u, const char* split, const Dataset& data, bool due,
                               std::vector<MetricsLine>& lines);
 
@@ -98,8 +99,9 @@ class TrainingRun {
     Clock::time_point begin_ = Clock::now();
     double training_s_ = 0;  // in steps, without evaluation and saving
     int64_t first_step_ = 0;
-    int64_t checked_step_ = -1;  // after which the ranks were last found equal
-    std::string last_passed_;    // of rank 0: the checkpoint to go on from, should they differ
+    int64_t checked_step_ = -1;    // after which the ranks were last found equal
+    std::string last_passed_;      // of rank 0: the checkpoint to go on from, should they differ
+    bool told_undefined_ = false;  // that a metric which decides something says nothing
     // Since the last line of progress:
     int64_t window_step_ = 0;
     double window_s_ = 0;

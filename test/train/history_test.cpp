@@ -105,6 +105,27 @@ TEST_CASE("the loss should fall, every other metric rise; a NaN is never better"
     CHECK(history.state().best.best_step == 4);
 }
 
+TEST_CASE("a metric that an evaluation does not define is not counted, and is named") {
+    Config config = plateau_config();
+    config.schedule.metric = "precision";
+    config.train.stop_metric = "precision";
+    config.train.stop_patience = 2;
+    History history(config, true, 2);
+    for (int64_t step = 1; step <= 5; ++step) {
+        EvalResult nothing = evaluation(step, 1);
+        nothing.precision = std::nan("");
+        CHECK(history.undefined(nothing) == std::vector<std::string>{"precision"});
+        history.observe_due(nothing);
+    }
+    CHECK(history.state() == HistoryState{});
+    EvalResult defined = evaluation(6, std::nan(""));
+    defined.precision = 0;
+    CHECK(history.undefined(defined).empty());
+    for (int i = 0; i < 3; ++i) history.observe_due(defined);
+    CHECK(history.state().stopped);
+    CHECK(history.state().drops == 1);
+}
+
 TEST_CASE("a metric that evaluations do not have, or evaluations that there are not, are refused by key") {
     const auto refused = [](const Config& config, bool evaluates, int classes, const std::string& words) {
         CHECK_THROWS_WITH(History(config, evaluates, classes), Catch::Contains(words));
