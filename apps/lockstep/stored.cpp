@@ -79,6 +79,7 @@ StoredSession::StoredSession(Communicator& comm, const StoredOptions& options)
     comm.set_timeout(config.device.timeout_s);
     agree(comm, [&] {
         comm.work_aside([&] { splits_ = open_data(config); });
+        check_learned_from(stored_, *splits_.train);
         split_ = options.split == "train"        ? splits_.train.get()
                  : options.split == "validation" ? splits_.validation.get()
                                                  : splits_.test.get();

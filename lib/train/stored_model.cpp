@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "config/key_table.hpp"
 #include "core/error.hpp"
@@ -25,6 +27,21 @@ std::string named_checkpoint(const std::string& path) {
     return (fs::path(path).parent_path() / name.substr(0, name.find('\n'))).string();
 }
 
+/// Of a run's newest checkpoint. A damaged one is no reason to refuse a model that lies beside it.
+std::string train_data_of(const RunDirectory& run) {
+    const std::string newest = newest_checkpoint(run.checkpoints());
+    if (newest.empty()) return "";
+    const nlohmann::json state = nlohmann::json::parse(read_checkpoint_state_text(newest), nullptr, false);
+    const nlohmann::json::json_pointer place("/data/train");
+    return state.is_object() && state.contains(place) && state[place].is_string() ? state[place] : "";
+}
+
+/// What columns and classes are learned from: the data before anything is held out, whoever decodes its pictures.
+std::string learned_part(const Config& config, const std::string& fingerprint) {
+    const std::string whole = fingerprint.substr(0, fingerprint.rfind(" without the "));
+    return config.data.format == "image_folder" ? whole.substr(0, whole.rfind(", ")) : whole;
+}
+
 }  // namespace
 
 StoredModel read_run(const std::string& directory, const std::vector<std::string>& overrides) {
@@ -38,6 +55,7 @@ StoredModel read_run(const std::string& directory, const std::vector<std::string
     if (stored.step >= 0 && std::filesystem::exists(run.file("model.safetensors"))) {
         stored.where = run.file("model.safetensors");
         stored.model = read_file(stored.where);
+        stored.train_data = train_data_of(run);
         return stored;
     }
     const std::string newest = newest_checkpoint(run.checkpoints());
@@ -48,7 +66,22 @@ StoredModel read_run(const std::string& directory, const std::vector<std::string
 
 StoredModel read_from_checkpoint(const std::string& path, const Config& config) {
     Checkpoint checkpoint = read_checkpoint(named_checkpoint(path));
-    return {config, std::move(checkpoint.model), checkpoint.path + "/model.safetensors", checkpoint.state.step};
+    return {config, std::move(checkpoint.model), checkpoint.path + "/model.safetensors", checkpoint.state.step,
+            checkpoint.state.train_data};
+}
+
+void check_learned_from(const StoredModel& stored, const Dataset& train) {
+    const std::string& format = stored.config.data.format;
+    const bool learns = format == "csv" || format == "libsvm" || format == "image_folder";
+    if (!learns || stored.train_data.empty()) return;
+    const std::string then = learned_part(stored.config, stored.train_data);
+    const std::string now = learned_part(stored.config, train.fingerprint());
+    if (then == now) return;
+    fail(
+        ErrorKind::kUsage,
+        "{}: columns and classes are learned from data.train, which is no longer what the run was trained on ({} then, "
+        "{} now); put it back, or train again",
+        stored.where, then, now);
 }
 
 StoredModel read_on_first(Communicator& comm, FunctionRef<StoredModel()> read) {
@@ -57,6 +90,7 @@ StoredModel read_on_first(Communicator& comm, FunctionRef<StoredModel()> read) {
     const std::string config = comm.broadcast(0, comm.rank() == 0 ? config_to_json(stored.config) : "");
     const std::string step = comm.broadcast(0, std::to_string(stored.step));
     stored.where = comm.broadcast(0, stored.where);
+    stored.train_data = comm.broadcast(0, stored.train_data);
     comm.broadcast(0, stored.model);
     if (comm.rank() != 0) {
         stored.config = config_from_json(config);

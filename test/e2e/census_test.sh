@@ -90,6 +90,21 @@ run "$lockstep" predict --run housing --out housing.csv
 expect_exit 0
 [[ $(head -n 1 housing.csv) == index,target,prediction ]] || fail "the header is $(head -n 1 housing.csv)"
 
+# --- Learned columns are those of the run, or none -------------------------------------------------------------------------
+cp "$files/california_housing.csv" changed.csv
+run "$lockstep" train -c housing.toml --set "data.train=$PWD/changed.csv" --out learned
+run "$lockstep" eval --run learned --set data.validation=0.2
+expect_exit 0
+sed -i '$d' changed.csv
+for command in eval predict; do
+    run mpi 2 "$lockstep" $command --run learned
+    expect_exit 2
+    expect_in_stderr "columns and classes are learned from data.train, which is no longer what the run was trained on (csv"
+done
+rm -r learned/checkpoints
+run "$lockstep" eval --run learned
+expect_exit 0
+
 # --- What is wrong is told by file and line, by one line ---------------------------------------------------------------------
 sed 's/ Private,/ Private/' "$files/adult.test" > ragged
 run mpi 2 "$lockstep" train "${census[@]}" --set "data.test=$PWD/ragged" --out refused
