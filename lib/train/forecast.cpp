@@ -145,6 +145,19 @@ class Forecaster {
     std::vector<int64_t> sizes_;  // of the first step's shards
 };
 
+/// As each rank of each world would before its first step.
+void check_passes(const Config& config, const RunPlan& plan, const Network& network, std::span<const int> worlds) {
+    if (config.batch.micro == 0 || !network.meets_in_step()) return;
+    const int shards = plan.shards.shards();
+    for (const int64_t step : telling_steps(config, plan)) {
+        const std::vector<int64_t> sizes = plan.shards.shard_sizes(step);
+        for (const int world : worlds) {
+            for (int rank = 0; rank < world; ++rank)
+                network.check_passes(shards, shards_of_rank(shards, rank, world), sizes);
+        }
+    }
+}
+
 /// Samples behind a statistic of batch norm: of the smallest batch, or the smallest shard that is not empty.
 int64_t norm_samples(const Config& config, const RunPlan& plan, bool global) {
     int64_t least = plan.shards.batch();
@@ -176,6 +189,7 @@ Forecast make_forecast(const Config& config, const DataFacts& facts, const Forec
     const auto backend = make_cpu_backend({isa_to_plan_for(config), forecast.threads});
     const Network network(model_spec(config, facts.shape, facts.classes, facts.columns), *backend, config.batch.micro);
     forecast.parameters = network.parameters().trainable();
+    if (!options.any_passes) check_passes(config, plan, network, options.worlds);
     if (network.has_batch_norm()) {
         forecast.norm_global = network.meets_in_step();
         forecast.norm_samples = norm_samples(config, plan, forecast.norm_global);

@@ -84,6 +84,7 @@ struct ForecastOptions {
     std::vector<int> worlds;     // in this order
     int64_t samples = 0;         // first indices of each of the first steps
     std::vector<int64_t> lr_at;  // steps whose learning rate is asked for, too
+    bool any_passes = false;     // also of passes that a training would refuse
 };
 inline constexpr int64_t kForecastSteps = 3;  // the steps whose first indices are shown
 

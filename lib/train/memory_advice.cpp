@@ -21,6 +21,7 @@ WorldForecast forecast_of(Config config, const DataFacts& facts, int world, std:
     config.batch.micro = micro;
     ForecastOptions options;
     options.worlds = {world};
+    options.any_passes = true;
     return std::move(make_forecast(config, facts, options).worlds.front());
 }
 

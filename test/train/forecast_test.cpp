@@ -135,6 +135,18 @@ TEST_CASE("with batch.micro the activations of one pass are told, and the sums t
     CHECK(memory.activations < forecast_of(config, {1}).worlds.at(0).ranks.at(0).memory.activations / 3);
 }
 
+TEST_CASE("passes that a training refuses, the forecast does, at the numbers of ranks where they would be") {
+    Config config = odd_config(8, "batch");
+    config.model.name = "resnet20";
+    config.batch_norm.scope = "global";
+    config.batch.micro = 6;
+    CHECK_THROWS_WITH(forecast_of(config, {8, 1}), Catch::StartsWith("batch.micro = 6: with batch_norm.scope = "
+                                                                     "\"global\" a rank's samples (24) must be"));
+    CHECK_NOTHROW(forecast_of(config, {8}));
+    config.batch_norm.scope = "shard";
+    CHECK_NOTHROW(forecast_of(config, {8, 1}));
+}
+
 TEST_CASE("the advice on memory names passes that are smaller than what a rank has, or says that there are none") {
     Config config = odd_config(8, "batch");
     const DataFacts facts = data_facts(config);
