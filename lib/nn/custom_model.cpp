@@ -30,6 +30,7 @@ class CustomModel {
                                      inputs.size()));
         }
         builder_.set_place(table.place());
+        check_reads_numbers(table, name, inputs);
         builder_.continue_from(inputs[0]);
         (this->*kind->build)(table, name, inputs);
         outputs_[name] = {builder_.at(), table.place()};
@@ -87,6 +88,19 @@ class CustomModel {
         }
         if (inputs.empty()) table.refuse("from names no layer");
         return inputs;
+    }
+
+    /// The samples of a table hold categories by number, which say nothing as magnitudes.
+    void check_reads_numbers(const LayerTable& table, const std::string& name, const std::vector<int>& inputs) const {
+        if (table.kind() == "one_hot" || table.kind() == "embedding") return;
+        if (std::find(inputs.begin(), inputs.end(), -1) == inputs.end()) return;
+        for (const Column& column : builder_.spec().columns) {
+            if (column.categories == 0) continue;
+            table.refuse(
+                fmt::format("layer {} would read the categories of column {} as magnitudes; put a one_hot or an "
+                            "embedding before it",
+                            name, column.name));
+        }
     }
 
     int builder_at_last() const { return outputs_.at(last_).first; }
@@ -161,7 +175,7 @@ class CustomModel {
     }
     void residual(const LayerTable& table, const std::string& name, const std::vector<int>&) {
         const bool bottleneck = table.text("block").value_or("basic") == "bottleneck";
-        const std::vector<int64_t> stride = table.integers("stride").value_or(std::vector<int64_t>{1});
+        const std::vector<int64_t> stride = table.lengths("stride").value_or(std::vector<int64_t>{1});
         if (stride.size() != 1) table.refuse("a residual has one stride for both directions");
         const int channels = table.required("channels");
         if (bottleneck && channels % 4 != 0) {

@@ -105,6 +105,15 @@ TEST_CASE("columns of a table enter by name") {
     const Model model = build_model(spec);
     CHECK(layer_of(model, "plain").columns == std::vector<ExpandColumn>{{0, 0}, {2, 2}});
     CHECK(layer_of(model, "concat1").out == SampleShape{1, 1, 6});
+    // Read past them, categories would be magnitudes; a table of numbers may be.
+    for (const char* kind : {"kind = \"dense\"\nunits = 4", "kind = \"flatten\""}) {
+        ModelSpec raw = custom(layer(std::string(kind) + "\nname = \"first\"") + kEnd, {1, 1, 3});
+        raw.columns = spec.columns;
+        CHECK_THAT(refusal(raw), Catch::Contains("net.toml:3:1: layer first would read the categories of column "
+                                                 "occupation as magnitudes; put a one_hot or an embedding before it"));
+        for (Column& column : raw.columns) column.categories = 0;
+        CHECK_NOTHROW(build_model(raw));
+    }
     spec.columns[1].name = "ocupation";
     CHECK(refusal(spec).find("there is no \"occupation\"; did you mean ocupation?") != std::string::npos);
 }
