@@ -45,6 +45,8 @@ class LayerTable {
         return get<std::vector<std::string>>(key).value_or(std::vector<std::string>());
     }
     std::optional<std::vector<int64_t>> integers(std::string_view key) const { return get<std::vector<int64_t>>(key); }
+    /// Of a window, none of them so large that sizes overflow.
+    std::optional<std::vector<int64_t>> lengths(std::string_view key) const;
 
     /// kernel, stride, padding or pad, and dilation.
     Window window(Window::Border border, bool steps_of_kernel) const;
