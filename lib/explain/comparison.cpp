@@ -38,6 +38,32 @@ RunOutcome outcome_of(const TrainResult& result) {
     return outcome;
 }
 
+/// What neither run would follow is refused, since the comparison would be of another job.
+void check_followed(const Config& config, int64_t samples, int64_t epochs) {
+    if (!config.train.stop_metric.empty()) {
+        fail(ErrorKind::kUsage,
+             "explain --run: train.stop_metric = \"{}\" follows each run's own evaluations; leave it out",
+             config.train.stop_metric);
+    }
+    const int64_t per_epoch = (samples + config.batch.size - 1) / config.batch.size;
+    // Other numbers of epochs are those of --epochs, which says what to train in place of the config.
+    const int64_t steps = config.train.steps.value_or(epochs * per_epoch);
+    if (steps % per_epoch != 0 && (steps + per_epoch - 1) / per_epoch == epochs) {
+        fail(ErrorKind::kUsage,
+             "explain --run: train.steps = {} is no whole number of epochs, of {} steps each, and whole ones are "
+             "compared; set train.epochs, or train.steps to {}",
+             steps, per_epoch, epochs * per_epoch);
+    }
+    if (config.reduce.algorithm == "native") {
+        fail(ErrorKind::kUsage,
+             "explain --run: reduce.algorithm = \"native\" adds in an order of the transport's, which is not compared; "
+             "set it to \"canonical\"");
+    }
+    if (config.device.backend == "cuda") {
+        fail(ErrorKind::kUsage, "explain --run trains on CPUs, and device.backend = \"cuda\"; set it to \"cpu\"");
+    }
+}
+
 /// Whole epochs with an evaluation after each, and nothing else.
 LoadedConfig plain(const LoadedConfig& loaded, int64_t epochs) {
     LoadedConfig own = loaded;
@@ -45,7 +71,6 @@ LoadedConfig plain(const LoadedConfig& loaded, int64_t epochs) {
     own.config.train.steps.reset();
     own.config.eval.every_epochs = 1;
     own.config.eval.every_steps = 0;
-    own.config.train.stop_metric.clear();
     own.config.data.validation = 0;  // the data are there, split already
     own.config.checkpoint.best.clear();
     own.config.check.trace = "off";
@@ -72,6 +97,7 @@ TrainResult train_in_world(int world, const LoadedConfig& loaded, const DataSpli
 }  // namespace
 
 Comparison compare(const Facts& facts, const LoadedConfig& loaded, const DataSplits& data) {
+    check_followed(loaded.config, data.train->size(), facts.question.epochs);
     const LoadedConfig own = plain(loaded, facts.question.epochs);
     Comparison comparison;
     const std::vector<Cause> causes = causes_of(facts, own.config, comparison.idle);

@@ -236,6 +236,18 @@ TEST_CASE("what a comparison cannot be made of is refused before any training") 
     refuses({}, 5, "batch.size = 24 is no multiple of 5 workers");
     refuses({"reduce.op=sum"}, 2, "reduce.op must be \"average\"");
     refuses({"schedule.name=plateau"}, 2, "schedule.name = \"plateau\"");
+    refuses({"train.stop_metric=loss"}, 2, "train.stop_metric = \"loss\" follows each run's own evaluations");
+    refuses({"reduce.algorithm=native"}, 2, "reduce.algorithm = \"native\" adds in an order of the transport's");
+    refuses({"device.backend=cuda"}, 2, "trains on CPUs, and device.backend = \"cuda\"");
+    LoadedConfig loaded = small_config();  // 9 steps an epoch
+    loaded.config.train.epochs.reset();
+    loaded.config.train.steps = 13;
+    const DataSplits data = open_data(loaded.config);
+    CHECK_THROWS_WITH(compare(facts_of("ddp", loaded, 2), loaded, data),
+                      Catch::Contains("train.steps = 13 is no whole number of epochs, of 9 steps each") &&
+                          Catch::Contains("train.steps to 18"));
+    loaded.config.train.steps = 18;
+    CHECK(compare(facts_of("ddp", loaded, 2), loaded, data).lockstep.outcome.updates == 18);
 }
 
 TEST_CASE("held-out samples are no matter of the comparison: the test data are evaluated") {
