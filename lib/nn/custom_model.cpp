@@ -175,7 +175,7 @@ class CustomModel {
     }
     void residual(const LayerTable& table, const std::string& name, const std::vector<int>&) {
         const bool bottleneck = table.text("block").value_or("basic") == "bottleneck";
-        const std::vector<int64_t> stride = table.integers("stride").value_or(std::vector<int64_t>{1});
+        const std::vector<int64_t> stride = table.lengths("stride").value_or(std::vector<int64_t>{1});
         if (stride.size() != 1) table.refuse("a residual has one stride for both directions");
         const int channels = table.required("channels");
         if (bottleneck && channels % 4 != 0) {
