@@ -113,7 +113,7 @@ expect_intact survives
 # The link stays cut: both sides give the other up, and mpirun does not wait for the silent host.
 started cut_off $endless --set device.timeout_s=$timeout_s
 cut 2
-ended $((timeout_s + 5))
+ended $((timeout_s + 10))
 ((last_exit != 0)) || fail "exit 0"
 [[ $(lockstep_said | grep -c 'did not answer') == 1 || $(grep "^lockstep: " stderr | tail -n 1) == "lockstep: the first of 2 errors: "* ]] ||
     fail "the first of several errors is not told last: $(lockstep_said | tail -n 3)"
@@ -125,7 +125,7 @@ expect_intact cut_off
 # A rank on the other host stands still.
 started stopped $endless --set device.timeout_s=$timeout_s
 kill -s STOP "$(rank_on 2 1)"
-ended $((timeout_s + 5))
+ended $((timeout_s + 10))
 expect_exit 1
 grep -qE "rank [023] on host[12] at .*: rank 1 did not answer for $timeout_s s" <(lockstep_said) || fail "rank 1 is not named: $(lockstep_said | tail -n 3)"
 expect_intact stopped
@@ -134,7 +134,7 @@ expect_intact stopped
 for victim in "rank_on 2 3" "launcher_on 2 orted" "launcher_on 1 mpirun"; do
     started killed $endless --set device.timeout_s=$timeout_s
     kill -s KILL $($victim)
-    ended $((timeout_s + 5))
+    ended $((timeout_s + 10))
     ((last_exit != 0)) || fail "exit 0 after $victim"
     expect_intact killed
 done
