@@ -5,45 +5,13 @@
 #include "core/thread_pool.hpp"
 #include "io/safetensors.hpp"
 #include "train/agreement.hpp"
+#include "train/engine_reducer.hpp"
 #include "train/forecast_step.hpp"
 #include "train/model_file.hpp"
 #include "train/nonfinite.hpp"
 #include "train/step_engine.hpp"
 
 namespace lockstep {
-namespace {
-
-Adder device_adder(Backend& backend) {
-    return {[](void* device, float* dst, const float* left, const float* right, int64_t n) {
-                auto& on = *static_cast<Backend*>(device);
-                on.add(on.communication(), n, left, right, dst);
-            },
-            &backend, backend.host_sees_device() ? Adder().block : Adder::kWhole};
-}
-
-ScratchMaker device_scratch(Backend& backend) {
-    return [&backend](int64_t floats) {
-        const std::shared_ptr<Buffer> buffer = backend.allocate(static_cast<std::size_t>(floats) * sizeof(float));
-        return std::shared_ptr<float>(buffer, buffer->floats());
-    };
-}
-
-std::unique_ptr<Reducer> choose_reducer(Communicator& comm, const Config& config, const TrainOptions& options,
-                                        int64_t elements, Backend& backend) {
-    const Adder adder = device_adder(backend);
-    const ScratchMaker scratch = device_scratch(backend);
-    const ReduceLayout layout{kLead, elements};
-    const int shards = static_cast<int>(config.batch.shards);
-    const int64_t bucket_bytes = config.reduce.bucket_kib * 1024;
-    if (options.make_reducer) return options.make_reducer(comm, shards, layout, adder);
-    if (config.reduce.algorithm == "native") {
-        return make_native_reducer(comm, shards, layout, bucket_bytes, adder, scratch);
-    }
-    return make_canonical_reducer(comm, shards, layout, bucket_bytes, config.reduce.small_kib * 1024, adder, scratch);
-}
-
-}  // namespace
-
 StepEngine::StepEngine(Communicator& comm, Backend& backend, const Config& config, const RunPlan& plan,
                        const Dataset& data, const TrainOptions& options, Communicator* exchange, StepGraphs* graphs)
     : comm_(comm),
@@ -71,7 +39,10 @@ StepEngine::StepEngine(Communicator& comm, Backend& backend, const Config& confi
         partials_.push_back(buffers_.back()->floats());
     }
     if (!backend.host_sees_device()) leads_ = backend.allocate_host(partials_.size() * kLead * sizeof(float));
-    reducer_ = choose_reducer(exchange != nullptr ? *exchange : comm, config, options, elements, backend);
+    Communicator& carrier = exchange != nullptr ? *exchange : comm;
+    reducer_ = options.make_reducer
+                   ? options.make_reducer(carrier, plan.shards.shards(), {kLead, elements}, device_adder(backend))
+                   : make_engine_reducer(carrier, config, elements, backend);
 }
 
 /// Where all shards meet in the middle of a step, all rows of a rank are in memory until then.
