@@ -70,6 +70,16 @@ expect_exit 1
 run mpi 3 lockstep train -c ../small.toml --bogus
 expect_exit 2
 [[ $(lockstep_said) == "lockstep: The following argument was not expected: --bogus; see --help" ]] || fail "not one line: $(lockstep_said)"
+# Words that no option takes are told with what they were meant for.
+stray() {
+    run "$lockstep" "${@:2}"
+    expect_exit 2
+    [[ $(lockstep_said) == "lockstep: $1; see --help" ]] || fail "not the advice: $(lockstep_said)"
+}
+stray "b.c=2 d=[3]: write --set b.c=2 --set d=[3]; --set takes one key each" train -c ../small.toml --set train.steps=1 b.c=2 d=[3]
+stray "../small.toml: write -c ../small.toml" plan ../small.toml
+stray "../small.toml: write -c ../small.toml" train -c ../small.toml ../small.toml
+stray "The following argument was not expected: nowhere.toml" train -c ../small.toml nowhere.toml
 run mpi 3 lockstep eval
 expect_exit 2
 [[ $(lockstep_said) == "lockstep: give --run DIR, or --checkpoint PATH with -c FILE" ]] || fail "not one line: $(lockstep_said)"
