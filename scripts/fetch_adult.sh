@@ -16,6 +16,9 @@ a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05  adult.test
 SUMS
 }
 
+for tool in curl unzip; do
+  command -v "$tool" > /dev/null || { echo "fetch_adult.sh: $tool is missing; install it: apt-get install $tool" >&2; exit 1; }
+done
 mkdir -p "$folder"
 if [[ ! -f $folder/adult.data || ! -f $folder/adult.test ]]; then
   archive=$(mktemp)

@@ -37,7 +37,9 @@ const Format& format_of(const Config& config) {
     for (const Format& format : kFormats) {
         if (config.data.format == format.name) return format;
     }
-    fail(ErrorKind::kUsage, "data.format = \"{}\" is not built yet; it can be idx or synthetic", config.data.format);
+    std::string known;
+    for (const Format& format : kFormats) known.append(known.empty() ? "" : ", ").append(format.name);
+    fail(ErrorKind::kUsage, "data.format = \"{}\" is not one of {}", config.data.format, known);
 }
 
 }  // namespace
