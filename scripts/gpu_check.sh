@@ -108,7 +108,7 @@ sanitized() {
   command -v compute-sanitizer >/dev/null || { echo "no compute-sanitizer"; return 77; }
   timeout 100 compute-sanitizer --tool "$1" --error-exitcode 9 "$root/build/gpu/test/cuda/gpu_$2" >&2
 }
-# The five runs whose hashes stand in the repository: any device of defined arithmetic gives them.
+# The runs whose hashes stand in the repository: any device of defined arithmetic gives them.
 golden() {
   local file
   for file in "$root"/test/e2e/golden/*.toml; do

@@ -30,7 +30,7 @@ Dir::Cache "$work/cache";
 Acquire::Languages "none";
 CONF
 linked=(libfmt-dev libfmt9 libssl-dev libssl3 libdeflate-dev libdeflate0 libxxhash-dev libxxhash0 zlib1g-dev zlib1g
-    libhwy-dev libhwy1 libtomlplusplus-dev libtomlplusplus3 nlohmann-json3-dev libcli11-dev libopenmpi-dev libopenmpi3)
+    libjpeg62-turbo-dev libjpeg62-turbo libpng-dev libpng16-16 libhwy-dev libhwy1 libtomlplusplus-dev libtomlplusplus3 nlohmann-json3-dev libcli11-dev libopenmpi-dev libopenmpi3)
 behind=(libc6 libgcc-s1 libstdc++6 libhwloc15 libevent-core-2.1-7 libevent-pthreads-2.1-7 libudev1)
 if ! (cd "$work/packages" && export APT_CONFIG=$work/apt.conf && apt-get -q update && apt-get -q download "${linked[@]}" "${behind[@]}") \
     > "$work/log" 2>&1; then

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What: five short runs must give the weights that golden.json has known since arithmetic 1 began, on every instruction
-#       set of this machine and on one and two threads. What every build on every machine gives cannot change unseen.
+# What: short runs of every kind of layer, loss and optimizer must give the weights that golden.json knows of arithmetic 1,
+#       on every instruction set of this machine and on one and two threads. What every build on every machine gives
+#       cannot change unseen.
 # Usage: golden_test.sh PATH_TO_LOCKSTEP
 # Needs: nothing but the executable, which may be a script that runs it elsewhere; works in a temporary folder.
 set -euo pipefail
