@@ -2,9 +2,12 @@
 // own, through a stop and a resume; running values are in the files, and an update that is left out leaves them alone.
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <thread>
 
 #include "backend/separate_memory_communicator.hpp"
+#include "comm/thread_communicator.hpp"
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "io/safetensors.hpp"
 #include "train/device.hpp"
 #include "train/legs.hpp"
@@ -59,6 +62,16 @@ Outcome run_scoped(const Job& job, const std::string& scope, int world, int64_t 
     return outcome;
 }
 
+/// A rank whose own work takes longer.
+class Slow final : public StepWatcher {
+  public:
+    explicit Slow(std::chrono::milliseconds by) : by_(by) {}
+    void batch_read(const Batch&) override { std::this_thread::sleep_for(by_); }
+
+  private:
+    std::chrono::milliseconds by_;
+};
+
 }  // namespace
 
 TEST_CASE("batch norm in both scopes gives the same bytes on 1, 2, 3, 4 and 8 ranks") {
@@ -79,6 +92,29 @@ TEST_CASE("batch norm in both scopes gives the same bytes on 1, 2, 3, 4 and 8 ra
     Job other = job;
     other.shards = 4;
     CHECK(run_scoped(other, "shard", 1) != expected[0]);
+}
+
+TEST_CASE("the wait for a slow rank counts as waiting in both scopes, at whatever place of the step ranks meet") {
+    for (const char* const scope : {"shard", "global"}) {
+        Config config = config_of(residual_job()).config;
+        set_scope(config, scope);
+        const DataSplits data = open_data(config);
+        const RunPlan plan = make_run_plan(config, data.train->size());
+        std::vector<double> waited(2);
+        run_thread_world(2, [&](Communicator& comm) {
+            const auto backend = make_cpu_backend({Isa::kAuto, 1});
+            StepEngine engine(comm, *backend, config, plan, *data.train, {});
+            engine.restore({});
+            engine.step();
+            Slow slow(std::chrono::milliseconds(comm.rank() == 1 ? 400 : 0));
+            engine.watch(slow);
+            const double before = engine.seconds_waiting();
+            engine.step();
+            waited[static_cast<std::size_t>(comm.rank())] = engine.seconds_waiting() - before;
+        });
+        CAPTURE(scope, waited);
+        CHECK(waited[0] > 0.2);  // the other half is for a machine with much else to do
+    }
 }
 
 TEST_CASE("passes that do not hold the batch are refused with scope global, on all ranks alike") {

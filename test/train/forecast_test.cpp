@@ -159,6 +159,24 @@ TEST_CASE("the advice on memory names passes that are smaller than what a rank h
     CHECK_THAT(memory_advice(config, facts, 4, 1), Catch::StartsWith("one shard of 3 samples alone takes"));
 }
 
+TEST_CASE("where batch norm has the global batch's statistics, the advice names no passes: training refuses them") {
+    Config config = odd_config(8, "batch");
+    config.model.name = "resnet20";
+    const DataFacts facts = data_facts(config);
+    constexpr int64_t kEnough = int64_t{1} << 40;
+    CHECK_THAT(memory_advice(config, facts, 1, kEnough), Catch::StartsWith("batch.micro = 12 would fit"));
+    config.batch_norm.scope = "global";
+    for (const int64_t micro : {0, 6}) {
+        config.batch.micro = micro;
+        CHECK_THAT(memory_advice(config, facts, 2, kEnough),
+                   Catch::StartsWith("with batch_norm.scope = \"global\" a rank's 12 samples are in memory at once") &&
+                       Catch::Contains("use more ranks") && !Catch::Contains("would fit"));
+    }
+    config.model.name = "mlp";  // which has no batch norm
+    config.batch.micro = 0;
+    CHECK_THAT(memory_advice(config, facts, 1, kEnough), Catch::StartsWith("batch.micro = 12 would fit"));
+}
+
 TEST_CASE("the advice on memory counts what cuBLAS takes for itself, where it is used") {
     Config config = odd_config(8, "batch");
     const DataFacts facts = data_facts(config);

@@ -3,7 +3,9 @@
 #include "train/history.hpp"
 
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/error.hpp"
 #include "train/checkpoint.hpp"

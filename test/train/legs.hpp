@@ -1,30 +1,22 @@
-// A run in legs: started, asked to stop, and gone on with at another number of ranks, in a folder of its own.
+// A run in legs: started, asked to stop, and gone on with at another number of ranks, in a folder of its own; and what
+// it leaves there, to compare with a run that was never stopped.
 #pragma once
 
-#include <stdlib.h>
-
+#include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <sstream>
 #include <string>
+#include <vector>
 
-#include "comm/thread_communicator.hpp"
-#include "core/log.hpp"
 #include "train/point.hpp"
 
 namespace lockstep::test {
 
+/// In memory where the machine has such a folder: what a test leaves for a second need not wait for a disk to sync it.
 class TemporaryFolder {
   public:
-    TemporaryFolder() {
-        std::string pattern = (std::filesystem::temp_directory_path() / "lockstep-resume-XXXXXX").string();
-        path_ = mkdtemp(pattern.data());
-    }
-    ~TemporaryFolder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
+    TemporaryFolder();
+    ~TemporaryFolder();
     TemporaryFolder(const TemporaryFolder&) = delete;
     TemporaryFolder& operator=(const TemporaryFolder&) = delete;
     std::string operator/(const std::string& name) const { return (path_ / name).string(); }
@@ -33,45 +25,31 @@ class TemporaryFolder {
     std::filesystem::path path_;
 };
 
-inline std::string text_of(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::stringstream all;
-    all << in.rdbuf();
-    return all.str();
-}
+std::string text_of(const std::string& path);
 
 struct Leg {
     int world = 1;
     int64_t threads = 1;
-    int64_t stop_after = 0;  // ask for a stop during this step; 0 = to the end
+    int64_t stop_after = 0;  // ask for a stop during this step of the leg; 0 = to the end
     int asks = 0;            // the rank that is asked
 };
 
-inline TrainResult run_leg(const Job& job, const std::string& out, const Leg& leg, const std::string& from = "",
-                           const std::function<void(Config&)>& change = {}) {
-    set_log(LogLevel::kQuiet, false);
-    LoadedConfig loaded = config_of(job);
-    loaded.config.log.every = 3;
-    loaded.config.eval.every_epochs = 1;
-    if (change) change(loaded.config);
-    const DataSplits data = open_data(loaded.config);
-    TrainResult first;
-    run_thread_world(leg.world, [&](Communicator& comm) {
-        LoadedConfig own = loaded;
-        own.config.device.threads = leg.threads;
-        TrainOptions options;
-        options.out = out;
-        options.resume = from.empty() ? ResumeMode::kAuto : ResumeMode::kPath;
-        options.resume_path = from;
-        options.progress.style = ProgressStyle::kNone;
-        int64_t calls = 0;
-        options.stop_requested = [&, calls]() mutable {
-            return leg.stop_after > 0 && comm.rank() == leg.asks && ++calls >= leg.stop_after;
-        };
-        const TrainResult result = train_on(comm, own, data, options);
-        if (comm.rank() == 0) first = result;
-    });
-    return first;
-}
+/// One leg in the folder `out`, from the checkpoint `from` or, without one, from where the folder is.
+TrainResult run_leg(const Config& config, const DataSplits& data, const std::string& out, const Leg& leg,
+                    const std::string& from = "", const RankChange& change = {});
+TrainResult run_leg(const Job& job, const std::string& out, const Leg& leg, const std::string& from = "",
+                    const std::function<void(Config&)>& change = {});
+
+/// The result of a run as its folder holds it.
+struct RunFiles {
+    std::string model;
+    std::string optimizer;   // of the last checkpoint
+    std::string metrics;     // without wall
+    std::string best;        // name of the best checkpoint; empty where none is asked for
+    std::string best_model;  // and its weights
+};
+RunFiles files_of(const std::string& out);
+/// Names of the parts that two runs do not have in common; "" if they are the same run.
+std::string differences(const RunFiles& left, const RunFiles& right);
 
 }  // namespace lockstep::test

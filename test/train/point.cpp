@@ -3,10 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <mutex>
-#include <regex>
-
-#include "comm/thread_communicator.hpp"
 #include "core/log.hpp"
 
 namespace lockstep::test {
@@ -94,11 +90,6 @@ LoadedConfig config_of(const Job& job) {
     return loaded;
 }
 
-std::string without_wall(const std::string& metrics) {
-    static const std::regex wall(R"(,"wall":\{[^}]*\})");
-    return std::regex_replace(metrics, wall, "");
-}
-
 std::vector<std::string> isas_here() {
     std::vector<std::string> names;
     for (const Isa isa : available_isas()) names.emplace_back(isa_name(isa));
@@ -107,26 +98,16 @@ std::vector<std::string> isas_here() {
 
 Outcome run(const Job& job, const Cast& cast, const Spoil& spoil) {
     set_log(LogLevel::kQuiet, false);
-    const LoadedConfig common = config_of(job);
-    const DataSplits data = open_data(common.config);
-    Outcome outcome;
-    std::mutex mutex;
-    run_thread_world(cast.world, [&](Communicator& comm) {
-        const auto rank = static_cast<std::size_t>(comm.rank());
-        LoadedConfig loaded = common;
+    const Config config = config_of(job).config;
+    const DataSplits data = open_data(config);
+    return outcome_on(config, data, cast.world, {}, [&](LoadedConfig& loaded, TrainOptions& options, int number) {
+        const auto rank = static_cast<std::size_t>(number);
         loaded.config.device.threads = cast.threads[rank % cast.threads.size()];
         loaded.config.device.isa = cast.isas[rank % cast.isas.size()];
         loaded.config.reduce.bucket_kib = cast.bucket_kib;
         loaded.config.reduce.small_kib = cast.small_kib;
-        TrainOptions options;
-        options.progress.style = ProgressStyle::kNone;
-        if (spoil.change) spoil.change(loaded, options, comm.rank());
-        const TrainResult result = train_on(comm, loaded, data, options);
-        if (rank != 0) return;
-        const std::scoped_lock lock(mutex);
-        outcome = {result.sha256, without_wall(result.metrics)};
+        if (spoil.change) spoil.change(loaded, options, number);
     });
-    return outcome;
 }
 
 }  // namespace lockstep::test

@@ -9,6 +9,7 @@
 #include "backend/cpu/cpu_backend.hpp"
 #include "config/config.hpp"
 #include "train/trainer.hpp"
+#include "train/worlds.hpp"
 
 namespace lockstep::test {
 
@@ -40,19 +41,11 @@ struct Cast {
     std::string describe() const;
 };
 
-/// What came out: equality of these two is equality of the run.
-struct Outcome {
-    std::string sha256;   // of model.safetensors
-    std::string metrics;  // without wall
-    bool operator==(const Outcome&) const = default;
-};
-
 LoadedConfig config_of(const Job& job);
-std::string without_wall(const std::string& metrics);
 
 /// Trains in memory with ranks as threads. `change` may spoil a rank's settings (twins that must fail).
 struct Spoil {
-    std::function<void(LoadedConfig&, TrainOptions&, int rank)> change;
+    RankChange change;
 };
 Outcome run(const Job& job, const Cast& cast, const Spoil& spoil = {});
 

@@ -256,6 +256,14 @@ TEST_CASE("after a flip before a checkpoint nothing is saved, and the one before
     }
 }
 
+TEST_CASE("a check that is due with a checkpoint is made where nothing is saved, too") {
+    const auto change = [](Config& c) {
+        c.check.replicas_every = 5;
+        c.checkpoint.every_steps = 5;
+    };
+    CHECK(mismatch_of(train_with_flips({3, {{1, 5, 0, 0, 4, 20}}, "", change})).starts_with("step 5: "));
+}
+
 TEST_CASE("twin: with the check off the flip goes unseen until the end, where the final model is refused") {
     const std::string message = mismatch_of(train_with_flips({3, {{1, 5, 0, 0, 4, 20}}, "", check_every(0)}));
     CHECK(message.starts_with("step 12: replica check: rank 1 "));

@@ -2,6 +2,7 @@
 // stopped: the same model file, the same metrics.
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "core/error.hpp"

@@ -2,6 +2,7 @@
 // the last step only, and none of it depends on the number of ranks.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/error.hpp"
 #include "train/legs.hpp"
