@@ -1,5 +1,5 @@
 // Batch norm in a run: both scopes give the same bytes on any number of ranks, with passes, with memory of a device's
-// own, through a stop and a resume; running values are in the files, and an update that is left out leaves them alone.
+// own, through a stop and a resume; and running values are in the files.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <thread>
@@ -35,31 +35,24 @@ void set_scope(Config& config, const std::string& scope) {
     config.batch_norm.scope = scope;
 }
 
+DeviceChoice separate_device(Communicator& comm, const Config&) {
+    DeviceChoice choice;
+    auto backend = std::make_unique<SeparateMemoryBackend>(make_cpu_backend({Isa::kAuto, 1}));
+    choice.exchange = std::make_unique<SeparateMemoryCommunicator>(comm, *backend);
+    choice.backend = std::move(backend);
+    return choice;
+}
+
 Outcome run_scoped(const Job& job, const std::string& scope, int world, int64_t micro = 0, bool on_separate = false) {
     set_log(LogLevel::kQuiet, false);
     LoadedConfig loaded = config_of(job);
     set_scope(loaded.config, scope);
     loaded.config.batch.micro = micro;
-    const DataSplits data = open_data(loaded.config);
-    Outcome outcome;
-    run_thread_world(world, [&](Communicator& comm) {
-        LoadedConfig own = loaded;
-        own.config.device.threads = 1 + comm.rank() % 2;
-        TrainOptions options;
-        options.progress.style = ProgressStyle::kNone;
-        if (on_separate) {
-            options.make_device = [](Communicator& job_comm, const Config&) {
-                DeviceChoice choice;
-                auto backend = std::make_unique<SeparateMemoryBackend>(make_cpu_backend({Isa::kAuto, 1}));
-                choice.exchange = std::make_unique<SeparateMemoryCommunicator>(job_comm, *backend);
-                choice.backend = std::move(backend);
-                return choice;
-            };
-        }
-        const TrainResult result = train_on(comm, own, data, options);
-        if (comm.rank() == 0) outcome = {result.sha256, without_wall(result.metrics)};
-    });
-    return outcome;
+    return outcome_on(loaded.config, open_data(loaded.config), world, {},
+                      [&](LoadedConfig& own, TrainOptions& options, int rank) {
+                          own.config.device.threads = 1 + rank % 2;
+                          if (on_separate) options.make_device = separate_device;
+                      });
 }
 
 /// A rank whose own work takes longer.

@@ -101,6 +101,10 @@ TEST_CASE("the matrix counts every sample once at any world; its diagonal is wha
             CHECK(*one.recall ==
                   static_cast<double>(one.confusion[3]) / static_cast<double>(one.confusion[2] + one.confusion[3]));
         }
-        for (const int world : {2, 3, 8}) CHECK(eval_line(evaluate_at(world, classes)) == eval_line(one));
+        for (const int world : {2, 3, 4, 8}) {
+            const EvalResult other = evaluate_at(world, classes);
+            CHECK(eval_line(other) == eval_line(one));
+            CHECK(other.confusion == one.confusion);
+        }
     }
 }

@@ -7,10 +7,8 @@
 #include <cstring>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <set>
 
-#include "comm/thread_communicator.hpp"
 #include "config/key.hpp"
 #include "core/log.hpp"
 #include "io/files.hpp"
@@ -47,26 +45,13 @@ struct Run {
 Run train_ranks(const Config& config, int world, const Change& change, const std::function<bool(int)>& whom,
                 const std::string& out = "", const std::string& resume_from = "") {
     set_log(LogLevel::kQuiet, false);
-    const DataSplits data = open_data(config);
-    Run result;
-    std::mutex mutex;
-    run_thread_world(world, [&](Communicator& comm) {
-        LoadedConfig loaded;
-        loaded.config = config;
-        if (whom(comm.rank())) change(loaded.config);
-        TrainOptions options;
-        options.progress.style = ProgressStyle::kNone;
-        options.out = out;
-        if (!resume_from.empty()) {
-            options.resume = ResumeMode::kPath;
-            options.resume_path = resume_from;
-        }
-        TrainResult trained = train_on(comm, loaded, data, options);
-        if (comm.rank() != 0) return;
-        const std::scoped_lock lock(mutex);
-        result = {trained.sha256, without_wall(trained.metrics), std::move(trained.model)};
-    });
-    return result;
+    TrainOptions options = resume_from.empty() ? TrainOptions() : resumed_from(resume_from);
+    options.out = out;
+    TrainResult trained =
+        train_world(config, open_data(config), world, options, [&](LoadedConfig& own, TrainOptions&, int rank) {
+            if (whom(rank)) change(own.config);
+        });
+    return {trained.sha256, without_wall(trained.metrics), std::move(trained.model)};
 }
 Run train_with(const Config& config, int world, const std::string& out = "") {
     return train_ranks(

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "comm/thread_communicator.hpp"
 #include "core/log.hpp"
 #include "io/temp_folder.hpp"
 #include "train/point.hpp"
@@ -14,11 +13,6 @@ using namespace lockstep;
 using namespace lockstep::test;
 
 namespace {
-
-struct Result {
-    std::string sha256, metrics;
-    bool operator==(const Result&) const = default;
-};
 
 Job job_of_scales() {
     Job job;
@@ -30,26 +24,13 @@ Job job_of_scales() {
     return job;
 }
 
-Result train_scaled(const Config& config, int world, const std::optional<LossScaleRules>& rules,
-                    const std::string& out = "", const std::string& resume_from = "") {
+Outcome train_scaled(const Config& config, int world, const std::optional<LossScaleRules>& rules,
+                     const std::string& out = "", const std::string& resume_from = "") {
     set_log(LogLevel::kQuiet, false);
-    const DataSplits data = open_data(config);
-    Result result;
-    run_thread_world(world, [&](Communicator& comm) {
-        LoadedConfig loaded;
-        loaded.config = config;
-        TrainOptions options;
-        options.progress.style = ProgressStyle::kNone;
-        options.loss_scale = rules;
-        options.out = out;
-        if (!resume_from.empty()) {
-            options.resume = ResumeMode::kPath;
-            options.resume_path = resume_from;
-        }
-        const TrainResult trained = train_on(comm, loaded, data, options);
-        if (comm.rank() == 0) result = {trained.sha256, without_wall(trained.metrics)};
-    });
-    return result;
+    TrainOptions options = resume_from.empty() ? TrainOptions() : resumed_from(resume_from);
+    options.loss_scale = rules;
+    options.out = out;
+    return outcome_on(config, open_data(config), world, options);
 }
 
 /// Pixels so large that gradients times 2^24 are beyond fp32, and gradients times some less are not.
@@ -101,7 +82,7 @@ TEST_CASE("where nothing overflows, no power of two changes a bit of the weights
 TEST_CASE("an overflow leaves the update out and halves the scale, alike at every number of ranks") {
     const Config config = overflowing_config();
     const LossScaleRules rules{16777216, 3};
-    const Result alone = train_scaled(config, 1, rules);
+    const Outcome alone = train_scaled(config, 1, rules);
     CHECK(train_scaled(config, 2, rules) == alone);
     CHECK(train_scaled(config, 3, rules) == alone);
     float scale = 16777216;
@@ -130,7 +111,7 @@ TEST_CASE("a checkpoint goes on with the scale it was written at") {
     const TempFolder folder;
     Config config = overflowing_config();
     const LossScaleRules rules{16777216, 3};
-    const Result expected = train_scaled(config, 1, rules);
+    const Outcome expected = train_scaled(config, 1, rules);
     config.checkpoint.every_steps = 1;
     config.checkpoint.keep = 20;
     train_scaled(config, 2, rules, folder / "run");

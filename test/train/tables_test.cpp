@@ -135,7 +135,8 @@ TEST_CASE("a run on a table that stops goes on to the same bytes at any number o
 }
 
 TEST_CASE("the loss follows from the data and the model, and another gives other weights") {
-    Format format = formats()[2];
+    Format format = formats().at(4);
+    REQUIRE(std::string(format.name) == "heart");
     const DataSplits data = format.open(format.config, kTableMemory);
     const std::string automatic = outcome_on(format.config, data, 1).sha256;
     format.config.train.loss = "sigmoid";
