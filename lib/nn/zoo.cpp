@@ -1,7 +1,11 @@
 // Names and flavors to models; what holds of all of them before a layer is built.
 #include "nn/zoo.hpp"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "nn/builder.hpp"
@@ -65,6 +69,19 @@ void check_outputs(const ModelSpec& spec) {
     }
 }
 
+/// The samples of a table hold categories by number, which says nothing as a magnitude. Those that are not for pictures
+/// make one-hot values of them.
+void check_reads_columns(const ModelSpec& spec) {
+    constexpr std::array<std::string_view, 5> kForTables{"mlp", "trivial", "logistic", "wide_deep", "custom"};
+    if (std::find(kForTables.begin(), kForTables.end(), spec.name) != kForTables.end()) return;
+    for (const Column& column : spec.columns) {
+        if (column.categories == 0) continue;
+        fail(ErrorKind::kUsage,
+             "model.name: {} is for pictures and would read the categories of column {} as magnitudes; use one of {}",
+             spec.name, column.name, fmt::join(kForTables, ", "));
+    }
+}
+
 }  // namespace
 
 Model build_model(const ModelSpec& spec) {
@@ -80,6 +97,7 @@ Model build_model(const ModelSpec& spec) {
     if (spec.flavor == "torchvision" && !row.torchvision) {
         fail(ErrorKind::kUsage, "model.flavor: torchvision has no {}; it can be lockstep or tf", spec.name);
     }
+    check_reads_columns(spec);
     Builder builder(spec);
     if (spec.flavor == "tf" && row.tf_starts) {
         builder.set_rules(

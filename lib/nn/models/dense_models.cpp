@@ -27,6 +27,7 @@ std::string last_name(const ModelSpec& spec) {
 
 /// The smallest network that has a large layer: for measuring everything else.
 void build_trivial(Builder& builder) {
+    expand_all(builder);
     builder.dense("fc1", 1);
     builder.relu("relu1");
     builder.dense("fc2", 4096);
