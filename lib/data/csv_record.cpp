@@ -65,7 +65,7 @@ class Parser {
             if (format_.separator == ' ' && at_end_of_line() && !record_.fields.empty()) return end_record();
             const CsvStatus field = at_ < text_.size() && text_[at_] == '"' ? quoted_field() : plain_field();
             if (field != CsvStatus::kRecord) return field;
-            if (at_ == text_.size() && !last_) return CsvStatus::kMore;
+            if (at_ + 1 >= text_.size() && !last_) return CsvStatus::kMore;  // a \r may have its \n behind it
             if (at_end_of_line()) return end_record();
             if (is_separator(text_[at_])) {
                 ++at_;

@@ -44,7 +44,8 @@ SampleShape shape_of(const NpyArray& x, const std::vector<int64_t>& wanted) {
              x.header().shape_text());
     }
     if (!wanted.empty()) {
-        if (wanted[0] * wanted[1] * wanted[2] == x.row_elements()) {
+        const int64_t values = x.row_elements();
+        if (wanted[0] <= values && wanted[1] <= values / wanted[0] && wanted[0] * wanted[1] * wanted[2] == values) {
             return {static_cast<int>(wanted[0]), static_cast<int>(wanted[1]), static_cast<int>(wanted[2])};
         }
         fail(ErrorKind::kUsage, "data.shape = [{}] has another number of values than a sample of {}, {}",

@@ -16,6 +16,8 @@ using Json = nlohmann::json;
 
 constexpr uint64_t kLengthBytes = 8;
 constexpr uint64_t kLongestHeader = 100'000'000;  // the reference reader's limit
+constexpr int kDeepest = 8;  // a list in a tensor's entry in the header: three; copies of very deep ones end the stack
+constexpr size_t kLongestMessage = 400;
 
 struct Entry {
     TensorView tensor;
@@ -46,7 +48,8 @@ class Parser {
 
     Json parse_header(std::string_view text) const {
         std::vector<std::set<std::string>> keys;  // of the objects that are open
-        const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+        const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+            if (depth > kDeepest) refuse("the header at 0x8 nests lists or objects deeper than any entry does");
             if (event == Json::parse_event_t::object_start) keys.emplace_back();
             if (event == Json::parse_event_t::object_end) keys.pop_back();
             if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
@@ -61,6 +64,8 @@ class Parser {
             const size_t bracket = what.find("] ");
             refuse("the header is no JSON, at 0x{:x}: {}", kLengthBytes + (e.byte == 0 ? 0 : e.byte - 1),
                    bracket == std::string_view::npos ? what : what.substr(bracket + 2));
+        } catch (const Json::out_of_range&) {
+            refuse("the header holds a number beyond the range of doubles");
         }
     }
 
@@ -122,7 +127,11 @@ class Parser {
   private:
     template <class... Args>
     [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-        fail(ErrorKind::kData, "{}: {}", name_, fmt::format(format, std::forward<Args>(args)...));
+        std::string what = fmt::format(format, std::forward<Args>(args)...);
+        std::replace_if(
+            what.begin(), what.end(), [](unsigned char c) { return c < 0x20; }, ' ');  // in a name
+        if (what.size() > kLongestMessage) what.replace(kLongestMessage / 2, what.size() - kLongestMessage, "…");
+        fail(ErrorKind::kData, "{}: {}", name_, what);
     }
 
     std::vector<uint64_t> numbers(const std::string& tensor, const Json& json, const char* key) const {

@@ -69,6 +69,16 @@ TEST_CASE("quotes, line ends and blank fields are read as their authors meant") 
     }
 }
 
+TEST_CASE("a line end that two pieces of the file share is one, so that later lines have their numbers") {
+    constexpr size_t kPiece = size_t{1} << 20;
+    const std::string start = "a,b\r\n1,\"\n", end = "\"\r\n1,2,3\r\n";
+    for (const size_t cut : {1, 2, 3}) {  // bytes of `end` in the first piece
+        const TempFolder folder;
+        const std::string text = start + std::string(kPiece - start.size() - cut, 'x') + end;
+        CHECK_THAT(refusal(of_text(folder, text)), Catch::Contains("train.csv:4: 3 fields"));
+    }
+}
+
 TEST_CASE("blanks around fields, comments and empty lines are no data") {
     CHECK(rows_of_text("|1x3 Cross validator\n 1 , b c ,\" d \"\n\n  \n2, , \"e\" \r\n", {',', "|"}) ==
           Rows{{"1", "b c", " d "}, {"2", "", "e"}});

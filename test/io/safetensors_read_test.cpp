@@ -136,6 +136,8 @@ TEST_CASE("a header that says anything else than the format allows is refused") 
              Row{R"({"w":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})", 2, "no tensor of type F4"},
              Row{R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[18446744073709551608,18446744073709551616]}})", 8,
                  "no whole number"},
+             Row{R"({"w":1e999})", 0, "a number beyond the range of doubles"},
+             Row{"{\"a\\nb" + std::string(5000, 'c') + "\":7}", 0, "tensor a bccc"},
              Row{"{}", 4, "4 bytes at 0xa, behind the last tensor, belong to none"},
          }) {
         const auto error = caught([&] { SafetensorsFile::parse(with_header(row.header, row.data), "f"); });
@@ -144,6 +146,22 @@ TEST_CASE("a header that says anything else than the format allows is refused") 
         CHECK(error->kind == ErrorKind::kData);
         CHECK_THAT(error->message, Catch::StartsWith("f: ") && Catch::Contains(row.reason));
         CHECK(error->one_line());
+        CHECK(error->message.size() < 500);
+    }
+}
+
+TEST_CASE("lists and objects within one another by the hundred thousand are refused, wherever they stand") {
+    constexpr size_t kDeep = 200'000;
+    const std::string lists = std::string(kDeep, '[') + std::string(kDeep, ']');
+    std::string objects = "0";
+    for (size_t i = 0; i < 9; ++i) objects = "{\"a\":" + objects + "}";
+    for (const std::string& header :
+         {"{\"w\":" + lists + "}", R"({"w":{"dtype":"F32","data_offsets":[0,4],"shape":)" + lists + "}}",
+          R"({"__metadata__":{"x":)" + lists + "}}", objects}) {
+        const auto error = caught([&] { SafetensorsFile::parse(with_header(header, 4), "f"); });
+        REQUIRE(error);
+        CHECK(error->kind == ErrorKind::kData);
+        CHECK(error->says("f: the header at 0x8 nests lists or objects deeper than any entry does"));
     }
 }
 
