@@ -1,4 +1,5 @@
-// Ranks as threads, each with the GPU backend on an emulated device and one of the communicators of device memory.
+// Ranks as threads, each with the GPU backend on a device and one of the communicators of device memory. Emulated
+// devices are as many as ranks; real ones are shared where they are fewer, which all but NCCL allows.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,6 +14,7 @@
 #include "comm/reducer_cases.hpp"
 #include "comm/thread_communicator.hpp"
 #include "core/error.hpp"
+#include "cuda/access.h"
 #include "cuda/backend/cuda_context.hpp"
 #include "cuda/comm/nccl_communicator.hpp"
 #include "cuda/comm/staged_communicator.hpp"
@@ -22,23 +24,35 @@ namespace lockstep::test {
 enum class Transport { kStaged, kNccl };
 
 inline std::unique_ptr<Communicator> make_exchange(Transport transport, Communicator& host, Backend& backend) {
-    return transport == Transport::kNccl ? make_nccl_communicator(host, backend.communication())
-                                         : make_staged_communicator(host, backend.communication());
+#if defined(LOCKSTEP_HAVE_NCCL) || defined(LOCKSTEP_CUDA_EMULATION)
+    if (transport == Transport::kNccl) return make_nccl_communicator(host, backend.communication());
+#endif
+    if (transport != Transport::kStaged) fail(ErrorKind::kUsage, "this build is without NCCL");
+    return make_staged_communicator(host, backend.communication());
 }
 
-inline std::unique_ptr<Backend> backend_on(int device) {
+/// The device of a rank.
+inline int device_of(int rank) {
+    int count = 0;
+    CUDA_CHECK(cudaGetDeviceCount(&count));
+    return rank % count;
+}
+
+inline std::unique_ptr<Backend> backend_on(int rank) {
     CudaOptions options;
-    options.device = device;
+    options.device = device_of(rank);
     options.streams = 1;
     return make_cuda_backend(options);
 }
 
-/// Devices as new: an error of one test is none of the next.
-inline void reset_devices(int count) {
+/// Emulated devices as new: an error of one test is none of the next. NVIDIA's libraries keep things on real ones.
+inline void reset_devices([[maybe_unused]] int count) {
+#ifdef LOCKSTEP_CUDA_EMULATION
     for (int device = 0; device < count; ++device) {
         cudaSetDevice(device);
         cudaDeviceReset();
     }
+#endif
     cudaSetDevice(0);
 }
 
@@ -67,7 +81,7 @@ class OnDevice {
     std::unique_ptr<Buffer> buffer_;
 };
 
-/// body(host, backend, exchange) on every rank, device = rank; "" or the first error that is a rank's own.
+/// body(host, backend, exchange) on every rank; "" or the first error that is a rank's own.
 template <class Body>
 std::string run_gpu_world(int world, Transport transport, double timeout, Body body) {
     reset_devices(world);

@@ -65,7 +65,7 @@ Spoil with_graphs(const Settings& settings, Counts& counts) {
         loaded.config.batch.micro = settings.micro;
         options.make_device = [&counts, settings](Communicator& comm, const Config&) {
             CudaOptions cuda;
-            cuda.device = comm.rank();
+            cuda.device = device_of(comm.rank());
             cuda.streams = settings.streams;
             DeviceChoice choice;
             choice.backend = make_cuda_backend(cuda);

@@ -1,4 +1,4 @@
-// Networks of every kind of layer on emulated GPUs, through the trainer: the bytes of the CPU's run, whatever the
+// Networks of every kind of layer on GPUs, through the trainer: the bytes of the CPU's run, whatever the
 // statistics of batch norm are taken over, with ranks, streams and graphs; and every loss.
 #include <catch2/catch.hpp>
 
@@ -51,7 +51,7 @@ struct Gpus {
     bool graphs = false;
 };
 
-/// With `gpus`: each rank on an emulated device of its own. Null: on the CPU.
+/// With `gpus`: each rank on a device, emulated ones of its own. Null: on the CPU.
 Outcome train(const Config& config, int world, const Gpus* gpus) {
     set_log(LogLevel::kQuiet, false);
     const DataSplits data = open_data(config);
@@ -65,7 +65,7 @@ Outcome train(const Config& config, int world, const Gpus* gpus) {
         if (gpus != nullptr) {
             options.make_device = [&](Communicator& ranks, const Config&) {
                 CudaOptions cuda;
-                cuda.device = ranks.rank();
+                cuda.device = device_of(ranks.rank());
                 cuda.streams = gpus->streams;
                 DeviceChoice choice;
                 choice.backend = make_cuda_backend(cuda);
