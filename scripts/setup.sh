@@ -75,7 +75,7 @@ nvcc_there() {
 install_toolkit() {
   local part=$toolkit.part log folder library
   log=$(mktemp)
-  say "fetching the CUDA toolkit into $toolkit (1.5 GB; NVIDIA's licence terms come with it)"
+  say "fetching the CUDA toolkit into $toolkit (1.1 GB, 1.6 GB there; NVIDIA's licence terms come with it)"
   rm -rf "$part"
   mkdir -p "$part"
   # Each wheel alone: what else they ask for, Lockstep does not use.
