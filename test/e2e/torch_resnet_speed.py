@@ -62,18 +62,23 @@ def torch_steps(cores, batch):
 def main(executable, rounds=3, batch=8):
     rounds, batch = int(rounds), int(batch)
     seen = {}
+
+    def note(name, wall, cpu):
+        seen.setdefault(name, []).append((wall, cpu))
+        print(f"{name}, batch {batch}: {1000 * wall:.0f} ms a step, {1000 * cpu:.0f} ms of CPU", flush=True)
+
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/resnet.toml", "w") as file:
             file.write(CONFIG.format(batch=batch))
         for _ in range(rounds):
             for cores in (1, 2):
-                seen.setdefault(f"Lockstep, {cores} rank(s)", []).append(lockstep(executable, folder, batch, cores))
+                note(f"Lockstep, {cores} rank(s)", *lockstep(executable, folder, batch, cores))
                 said = subprocess.run(["taskset", "-c", f"0-{cores - 1}", sys.executable, __file__, "torch", str(cores), str(batch)], check=True,
                                       capture_output=True, text=True).stdout
-                seen.setdefault(f"PyTorch, {cores} thread(s)", []).append(tuple(map(float, said.split())))
+                note(f"PyTorch, {cores} thread(s)", *map(float, said.split()))
     for name, rows in seen.items():
-        for what, column in zip(("wall", "CPU"), zip(*rows)):
-            print(f"{name}, batch {batch}: {what} {1000 * statistics.median(column):.0f} ms a step ({1000 * min(column):.0f}..{1000 * max(column):.0f})")
+        wall, cpu = (statistics.median(column) for column in zip(*rows))
+        print(f"median of {name}: {1000 * wall:.0f} ms a step, {1000 * cpu:.0f} ms of CPU")
 
 
 if __name__ == "__main__":
