@@ -58,7 +58,7 @@ class Reducer {
 
     virtual int64_t bytes_sent() const = 0;  // of gradients, since construction
     virtual int64_t messages_sent() const = 0;
-    virtual double seconds_waiting() const = 0;  // in finish(), since construction: the console's "comm"
+    virtual double seconds_waiting() const = 0;  // in finish(), since construction
 };
 
 // Sums may lie in memory that the host does not see: they are touched by `comm` and `adder` alone, and both work in the

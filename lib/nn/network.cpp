@@ -86,6 +86,10 @@ bool Network::meets_in_step() const {
     return state_->norms.has_borders();
 }
 
+double Network::seconds_waiting() const {
+    return state_->norms.seconds_waiting();
+}
+
 void Network::check_passes(int shards, ShardRange range, std::span<const int64_t> sizes) const {
     state_->check_passes(pass_program(shards, range, sizes, state_->most_rows));
 }

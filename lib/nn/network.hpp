@@ -75,6 +75,8 @@ class Network {
     /// Whether the shards of all ranks meet in the middle of a step (batch norm with scope global): then a rank's rows
     /// must fit in one pass, and train_step and update_running are collective even for a rank without rows.
     bool meets_in_step() const;
+    /// Seconds that this rank has spent so far in what batch norm exchanges: waiting for others, not its own work.
+    double seconds_waiting() const;
     /// Throws kUsage where they meet and these shards do not fit in one pass.
     void check_passes(int shards, ShardRange range, std::span<const int64_t> sizes) const;
 

@@ -1,6 +1,7 @@
 #include "nn/norm_exchange.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "comm/gather_parts.hpp"
 
@@ -136,15 +137,22 @@ void NormExchange::gather(int64_t count) {
     const auto all = static_cast<std::size_t>(program_->nodes * count);
     if (backend_.host_sees_device()) {
         backend_.wait(backend_.main());
-        return gather_parts(*comm_, counts_, {nodes_->floats(), all});
+        return exchange({nodes_->floats(), all});
     }
     const int64_t first = program_->first_node * count;
     const auto own = static_cast<std::size_t>(counts_[static_cast<std::size_t>(comm_->rank())]);
     backend_.wait(backend_.main());  // the upload before may still read it
     backend_.download(backend_.main(), nodes_->floats() + first, host_nodes_->floats() + first, own * kFloat);
     backend_.wait(backend_.main());
-    gather_parts(*comm_, counts_, {host_nodes_->floats(), all});
+    exchange({host_nodes_->floats(), all});
     backend_.upload(backend_.main(), host_nodes_->floats(), nodes_->floats(), all * kFloat);
+}
+
+/// The first rank at a border waits here for the last one, whose own work the time is.
+void NormExchange::exchange(std::span<float> nodes) {
+    const auto start = std::chrono::steady_clock::now();
+    gather_parts(*comm_, counts_, nodes);
+    seconds_waiting_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 void NormExchange::copy(int64_t count, const float* from, float* to) {

@@ -51,6 +51,8 @@ class NormExchange {
     int64_t bytes(const NormProgram& program) const;
     /// Floats that rank `rank` sends for it in a step.
     int64_t floats_sent(const NormProgram& program, int rank) const;
+    /// That this rank has spent with the others' nodes, since construction: not its own work.
+    double seconds_waiting() const { return seconds_waiting_; }
 
   private:
     using Merge = FunctionRef<void(const NodeMerge&, const float* left, const float* right, float* into)>;
@@ -61,6 +63,7 @@ class NormExchange {
     /// `values`: of this rank's first shard, the others' `stride` floats apart. The total goes to the front of nodes_.
     void total(float* values, int64_t stride, int64_t count, Merge merge);
     void gather(int64_t count);
+    void exchange(std::span<float> nodes);
     void copy(int64_t count, const float* from, float* to);
 
     const std::vector<LayerSpec>& layers_;
@@ -75,6 +78,7 @@ class NormExchange {
     std::unique_ptr<Buffer> totals_, statistics_;  // of borders
     std::unique_ptr<Buffer> nodes_, host_nodes_;   // [node of any rank]
     std::vector<int64_t> counts_;                  // floats of each rank in nodes_
+    double seconds_waiting_ = 0;
 };
 
 }  // namespace lockstep

@@ -56,6 +56,8 @@ class StepEngine {
     /// None where gradients are not scaled.
     std::optional<LossScaleState> loss_scale() const;
     const Reducer& reducer() const { return *reducer_; }
+    /// Seconds that this rank has waited for others so far: for gradients, and for the moments of batch norm.
+    double seconds_waiting() const { return reducer_->seconds_waiting() + network_.seconds_waiting(); }
     /// Copies on the host, for files.
     std::vector<float> host_weights();
     std::vector<std::vector<float>> host_slots();

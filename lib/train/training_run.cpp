@@ -99,7 +99,7 @@ void TrainingRun::start_trace(const StartingPoint& start) {
 }
 
 void TrainingRun::watch_pace(double seconds) {
-    const double waited = engine_.reducer().seconds_waiting();
+    const double waited = engine_.seconds_waiting();
     const std::optional<Straggler> slow = pace_.after_step(seconds, waited - pace_waited_);
     pace_waited_ = waited;
     if (!slow) return;
@@ -121,7 +121,7 @@ void TrainingRun::after_step(const StepOutcome& outcome) {
     const StepRecord record = record_of(outcome);
     const bool shows = due || full || plan_.ends_epoch(u);
     if (first() && shows) show(outcome);
-    if (!checkpoint_due(u) && replicas_due(u)) check_replicas(u, false);
+    if (replicas_due(u) && !(on_disk() && checkpoint_due(u))) check_replicas(u, false);  // save() does it, too
 
     std::vector<MetricsLine> lines;
     const bool best = watched() != nullptr && (eval_due(u) || full) && evaluate_watched(u, lines);
@@ -207,7 +207,7 @@ void TrainingRun::show(const StepOutcome& outcome) {
     const int64_t u = outcome.at.update;
     const double rate = static_cast<double>(plan_.samples_used(u) - plan_.samples_used(window_step_or_start())) /
                         std::max(window_s_, 1e-9);
-    const double waited = engine_.reducer().seconds_waiting();
+    const double waited = engine_.seconds_waiting();
     const double per_step = training_s_ / static_cast<double>(u - first_step_);
     progress_.show({outcome.at.epoch + 1, plan_.epochs, u, plan_.total_steps, outcome.loss, outcome.lr, rate,
                     (waited - window_waited_) / std::max(window_s_, 1e-9),
