@@ -6,132 +6,13 @@
 #include <memory>
 
 #include "comm/patience.hpp"
+#include "comm/reduce_lane.hpp"
 #include "comm/reduce_plan.hpp"
 #include "comm/reducer.hpp"
 #include "core/error.hpp"
 
 namespace lockstep {
 namespace {
-
-constexpr int kSlotsPerLane = (Communicator::kSlots - 2) / kReduceLanes;  // the last two are send_recv's
-constexpr int kFirstTag = 1024;
-// Below 8192 all told, so that a part of a job can shift them (sub_communicator.cpp). Messages of one tag arrive in
-// order, so tags may recur.
-constexpr int kTags = 7168;
-
-// One bucket under way: which steps of its plan are done and which are posted.
-class Lane {
-  public:
-    Lane() : requests_(kSlotsPerLane, nullptr) {}
-
-    bool busy() const { return plan_ != nullptr; }
-    int bucket() const { return bucket_; }
-    const ReducePlan& plan() const { return *plan_; }
-    void free() { plan_ = nullptr; }
-
-    void reserve(int number, const ReducePlan& plan, const ScratchMaker& scratch) {
-        first_slot_ = number * kSlotsPerLane;
-        const int64_t floats = scratch_floats(plan);
-        if (floats > capacity_) {
-            capacity_ = floats;
-            scratch_.reset();
-            scratch_ = scratch(floats);
-        }
-        buffers_.reserve(static_cast<std::size_t>(plan.buffers));
-    }
-
-    // `offset`: of the bucket's first element from the beginning of a partial sum (the lead).
-    void start(int bucket, const ReducePlan& plan, std::span<float* const> partial, int64_t offset) {
-        plan_ = &plan;
-        bucket_ = bucket;
-        posted_ = done_ = 0;
-        buffers_.clear();
-        for (int root = 0; root < std::max(plan.roots, 1); ++root) {
-            buffers_.push_back({partial[static_cast<std::size_t>(root)] + offset, 0});
-        }
-        float* next = scratch_.get();
-        for (const ScratchExtent& extent : plan.scratch) {
-            buffers_.push_back({next, extent.begin});
-            next += extent.padded();
-        }
-    }
-
-    // Does all that can be done without waiting; whether that was anything. A phase's messages are posted in the order
-    // of the plan, which no limit on their number can lock up (see by_distance).
-    bool advance(Communicator& comm, const Adder& adder) {
-        bool moved = false;
-        const std::vector<ReduceStep>& steps = plan_->steps;
-        while (done_ < steps.size()) {
-            const ReduceStep& step = steps[done_];
-            if (step.kind == ReduceStep::Kind::kAdd) {
-                add_phase(adder);
-            } else {
-                while (posted_ < steps.size() && steps[posted_].phase == step.phase &&
-                       posted_ - done_ < kSlotsPerLane) {
-                    post(comm, steps[posted_]);
-                    ++posted_;
-                }
-                if (!requests_[done_ % kSlotsPerLane]->test()) return moved;
-                ++done_;
-            }
-            moved = true;
-        }
-        return moved;
-    }
-    bool finished() const { return done_ == plan_->steps.size(); }
-    int awaited_peer() const { return plan_->steps[done_].peer; }
-
-  private:
-    struct Place {
-        float* memory;
-        int64_t first;  // the element that it begins with
-    };
-    float* at(int buffer, int64_t element) const {
-        const Place& place = buffers_[static_cast<std::size_t>(buffer)];
-        return place.memory + (element - place.first);
-    }
-
-    // All additions of a phase, which are of the same elements, in the adder's blocks.
-    void add_phase(const Adder& adder) {
-        const std::vector<ReduceStep>& steps = plan_->steps;
-        const ReduceStep& first = steps[done_];
-        std::size_t end = done_;
-        while (end < steps.size() && steps[end].phase == first.phase) ++end;
-        const int64_t all = first.end - first.begin, block = end - done_ == 1 ? all : std::min(all, adder.block);
-        for (int64_t begin = first.begin; begin < first.end; begin += block) {
-            for (std::size_t i = done_; i < end; ++i) {
-                const ReduceStep& step = steps[i];
-                adder(at(step.into, begin), at(step.from, begin), at(step.right, begin),
-                      std::min(block, first.end - begin));
-            }
-        }
-        posted_ = done_ = end;
-    }
-
-    void post(Communicator& comm, const ReduceStep& step) {
-        const auto index = posted_ % kSlotsPerLane;
-        const int slot = first_slot_ + static_cast<int>(index);
-        const int tag = kFirstTag + bucket_ % kTags;
-        const auto length = static_cast<std::size_t>(step.end - step.begin);
-        if (step.kind == ReduceStep::Kind::kSend) {
-            requests_[index] =
-                &comm.send(slot, step.peer, tag, std::as_bytes(std::span(at(step.from, step.begin), length)));
-        } else {
-            requests_[index] = &comm.receive(slot, step.peer, tag,
-                                             std::as_writable_bytes(std::span(at(step.into, step.begin), length)));
-        }
-    }
-
-    int first_slot_ = 0;
-    std::shared_ptr<float> scratch_;
-    int64_t capacity_ = 0;
-    std::vector<Request*> requests_;
-    std::vector<Place> buffers_;
-    const ReducePlan* plan_ = nullptr;
-    int bucket_ = 0;
-    std::size_t posted_ = 0;
-    std::size_t done_ = 0;
-};
 
 class CanonicalReducer final : public Reducer {
   public:
@@ -230,7 +111,7 @@ class CanonicalReducer final : public Reducer {
         return *patterns_.back().plans;
     }
 
-    Lane& lane_of(std::size_t bucket) { return lanes_[bucket % lanes_.size()]; }
+    ReduceLane& lane_of(std::size_t bucket) { return lanes_[bucket % lanes_.size()]; }
 
     bool may_start(std::size_t bucket) {
         if (bucket == buckets_.size() || lane_of(bucket).busy()) return false;
@@ -242,7 +123,7 @@ class CanonicalReducer final : public Reducer {
         bool moved = false;
         for (std::size_t bucket = finished_; bucket < started_ || may_start(bucket); ++bucket) {
             if (bucket == started_) start(started_++);
-            Lane& lane = lane_of(bucket);
+            ReduceLane& lane = lane_of(bucket);
             if (!lane.busy() || static_cast<std::size_t>(lane.bucket()) != bucket) continue;
             moved |= lane.advance(comm_, adder_);
             if (lane.finished()) {
@@ -270,7 +151,7 @@ class CanonicalReducer final : public Reducer {
     Adder adder_;
     ScratchMaker scratch_;
     std::vector<Bucket> buckets_;
-    std::vector<Lane> lanes_;  // bucket i goes in lane i mod their number
+    std::vector<ReduceLane> lanes_;  // bucket i goes in lane i mod their number
     std::vector<Shape> shapes_;
     std::vector<std::size_t> shape_of_bucket_;
     std::vector<Pattern> patterns_;
