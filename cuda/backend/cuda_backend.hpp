@@ -97,6 +97,7 @@ class CudaBackend final : public Backend {
     void softmax(Stream& stream, int rows, int classes, const float* logits, float* probabilities) override {
         launch_softmax(rows, classes, logits, probabilities, cuda_stream(stream));
     }
+    void plan_fold_rows(const FoldProgram& fold) override { folds_.find(fold); }
     void fold_rows(Stream& stream, const FoldProgram& fold, int columns, const float* x,
                    std::span<float* const> out) override;
 
@@ -115,6 +116,7 @@ class CudaBackend final : public Backend {
     }
 
     // cuda_norm.cpp
+    void plan_batch_norm(int64_t rows, int channels) override;
     void batch_moments(Stream& stream, int64_t rows, int channels, const float* x, float* moments) override;
     void merge_moments(Stream& stream, int channels, int64_t left_rows, int64_t right_rows, const float* left,
                        const float* right, float* into) override;
@@ -153,7 +155,7 @@ class CudaBackend final : public Backend {
 
   private:
     void join(int ranges);
-    /// For what an operation leaves behind before its end; grows where a larger shape is met first.
+    /// For what an operation leaves behind before its end; grows where a larger shape is met than was planned.
     float* scratch(Stream& stream, int64_t floats);
 
     CudaContext context_;

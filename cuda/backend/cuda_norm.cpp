@@ -1,12 +1,14 @@
 // Batch norm and response normalisation of the GPU backend.
-#include <algorithm>
-
-#include "core/error.hpp"
 #include "cuda/backend/cuda_backend.hpp"
+#include "cuda/backend/stream_scratch.hpp"
 #include "cuda/kernels/batch_norm.h"
 #include "cuda/kernels/lrn.h"
 
 namespace lockstep {
+
+void CudaBackend::plan_batch_norm(int64_t rows, int channels) {
+    StreamScratch::of(context_).reserve(batch_norm_partials(rows, channels));
+}
 
 void CudaBackend::batch_moments(Stream& stream, int64_t rows, int channels, const float* x, float* moments) {
     const NvtxRange range("batch norm");
@@ -62,12 +64,6 @@ void CudaBackend::lrn(Stream& stream, const LrnShape& shape, int64_t rows, const
 
 void CudaBackend::lrn_backward(Stream& stream, const LrnShape& shape, int64_t rows, const float* x, const float* dy,
                                float* dx) {
-    if (std::min(shape.radius, shape.channels - 1) > kMostLrnRadius) {
-        fail(ErrorKind::kUsage,
-             "local response normalisation over {} channels on each side: a GPU takes up to {}; use "
-             "device.backend = \"cpu\"",
-             shape.radius, kMostLrnRadius);
-    }
     launch_lrn_backward(shape, rows, x, dy, dx, cuda_stream(stream));
 }
 

@@ -10,11 +10,8 @@
 
 namespace lockstep {
 
-/// Beyond it, and below the number of channels, a row's neighbours do not fit in the shared memory of a block.
-inline constexpr int kMostLrnRadius = 3000;
-
 void launch_lrn(const LrnShape& shape, int64_t rows, const float* x, float* y, cudaStream_t stream);
-/// dx must not be x or dy; the radius at most kMostLrnRadius, or the channels fewer.
+/// dx must not be x or dy.
 void launch_lrn_backward(const LrnShape& shape, int64_t rows, const float* x, const float* dy, float* dx,
                          cudaStream_t stream);
 

@@ -160,6 +160,7 @@ class Backend : public NormOperations, public LossOperations, public FeatureOper
     /// `backward_data`: whether dx is ever asked for (never of the first layer).
     virtual std::unique_ptr<Conv> plan_conv(const ConvShape& shape, bool relu, bool backward_data) = 0;
     virtual std::unique_ptr<Pool> plan_pool(const PoolShape& shape) = 0;
+    virtual void plan_fold_rows(const FoldProgram& fold) = 0;
 
     // Operations without a plan.
     virtual void relu(Stream&, int64_t n, const float* x, float* y) = 0;

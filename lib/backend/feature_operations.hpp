@@ -34,11 +34,11 @@ class FeatureOperations {
   public:
     virtual ~FeatureOperations() = default;
 
-    virtual std::unique_ptr<Expand> plan_expand(int in_columns, std::span<const ExpandColumn> columns);
+    virtual std::unique_ptr<Expand> plan_expand(int in_columns, std::span<const ExpandColumn> columns) = 0;
     /// to[r][to_part.first + j] = from[r][from_part.first + j] for j < width.
     virtual void copy_part(Stream&, int64_t rows, int width, const float* from, RowPart from_part, float* to,
-                           RowPart to_part);
-    virtual void fill(Stream&, int64_t n, float value, float* x);
+                           RowPart to_part) = 0;
+    virtual void fill(Stream&, int64_t n, float value, float* x) = 0;
 };
 
 }  // namespace lockstep

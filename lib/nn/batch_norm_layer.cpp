@@ -1,5 +1,7 @@
 // Batch norm over the positions of a block (a shard), or with the statistics of the global batch, which StepRun brings;
 // with the relu that may follow, forward and backward. An evaluation takes the running values.
+#include <algorithm>
+
 #include "nn/layer.hpp"
 
 namespace lockstep {
@@ -10,6 +12,10 @@ class BatchNormLayer final : public Layer {
     BatchNormLayer(const LayerSpec& spec, Backend& backend)
         : spec_(spec), backend_(backend), running_(backend.allocate(2 * sizeof(float) * channels())) {}
 
+    void plan(int, const FoldProgram&, std::span<const int> block_rows) override {
+        const int64_t most = block_rows.empty() ? 0 : *std::max_element(block_rows.begin(), block_rows.end());
+        backend_.plan_batch_norm(positions(most), spec_.in.channels);
+    }
     void prepare(Stream& stream, const float* weights) override {
         backend_.running_statistics(stream, spec_.in.channels, spec_.norm.epsilon, weights + spec_.running,
                                     running_->floats());

@@ -105,6 +105,7 @@ std::shared_ptr<StepPlan> Network::State::adopt(StepPlan plan) {
     std::sort(block_rows.begin(), block_rows.end());
     block_rows.erase(std::unique(block_rows.begin(), block_rows.end()), block_rows.end());
     for (const auto& layer : graph.layers) layer->plan(plan.number, plan.fold, block_rows);
+    if (plan.training) graph.backend.plan_fold_rows(plan.fold);
     if (!arena || static_cast<int64_t>(arena->bytes()) < plan.bytes) {
         arena.reset();  // nothing in it outlives a pass
         arena = graph.backend.allocate(static_cast<std::size_t>(plan.bytes));

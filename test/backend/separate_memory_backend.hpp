@@ -123,6 +123,7 @@ class SeparateMemoryBackend final : public SeparateMemoryOperations {
     void softmax(Stream& s, int rows, int classes, const float* logits, float* probabilities) override {
         queue(s, [=, this] { inner_->softmax(inner_->main(), rows, classes, real(logits), real(probabilities)); });
     }
+    void plan_fold_rows(const FoldProgram& fold) override { inner_->plan_fold_rows(fold); }
     void fold_rows(Stream& s, const FoldProgram& fold, int columns, const float* x,
                    std::span<float* const> out) override {
         queue(s, [=, this, to = std::vector<float*>(out.begin(), out.end())] {

@@ -14,6 +14,7 @@ namespace lockstep::test {
 
 class SeparateMemoryOperations : public Backend {
   public:
+    void plan_batch_norm(int64_t rows, int channels) override { inner_->plan_batch_norm(rows, channels); }
     void batch_moments(Stream& s, int64_t rows, int channels, const float* x, float* moments) override {
         queue(s, [=, this] { inner_->batch_moments(inner_->main(), rows, channels, real(x), real(moments)); });
     }

@@ -2,10 +2,12 @@
 // statistics of batch norm are taken over, with ranks, streams and graphs; and every loss.
 #include <catch2/catch.hpp>
 
+#include <atomic>
 #include <mutex>
 
 #include "comm_fixture.hpp"
 #include "core/log.hpp"
+#include "cuda/backend/cuda_backend.hpp"
 #include "cuda/backend/step_graphs.hpp"
 #include "io/temp_folder.hpp"
 #include "train/device.hpp"
@@ -46,9 +48,33 @@ Config config_of(const std::string& settings) {
     return load_config(sources).config;
 }
 
+/// Counts how often device memory is taken or given back in passes, whose operations are planned by then. Each pass of
+/// a run without a border is one call.
+class WatchedPasses final : public StepGraphs {
+  public:
+    struct Counts {
+        std::atomic<int64_t> passes = 0, changes = 0;
+    };
+    WatchedPasses(Backend& backend, Counts& counts)
+        : context_(static_cast<CudaBackend&>(backend).context()), counts_(counts) {}
+    void run(std::span<const uint64_t>, FunctionRef<void()> work) override {
+        const uint64_t before = context_.memory_changes();
+        work();
+        counts_.changes += static_cast<int64_t>(context_.memory_changes() - before);
+        ++counts_.passes;
+    }
+
+  private:
+    CudaContext& context_;
+    Counts& counts_;
+};
+
 struct Gpus {
     int streams = 1;
     bool graphs = false;
+    bool vendor = false;
+    CudaPrecision precision = CudaPrecision::kFp32;
+    WatchedPasses::Counts* counts = nullptr;
 };
 
 /// With `gpus`: each rank on a device, emulated ones of its own. Null: on the CPU.
@@ -67,10 +93,15 @@ Outcome train(const Config& config, int world, const Gpus* gpus) {
                 CudaOptions cuda;
                 cuda.device = device_of(ranks.rank());
                 cuda.streams = gpus->streams;
+                cuda.vendor = gpus->vendor;
+                cuda.precision = gpus->precision;
                 DeviceChoice choice;
                 choice.backend = make_cuda_backend(cuda);
                 choice.exchange = make_staged_communicator(ranks, choice.backend->communication());
                 if (gpus->graphs) choice.graphs = make_cuda_step_graphs(*choice.backend);
+                if (gpus->counts != nullptr) {
+                    choice.graphs = std::make_unique<WatchedPasses>(*choice.backend, *gpus->counts);
+                }
                 return choice;
             };
         }
@@ -113,6 +144,30 @@ TEST_CASE("models: a network of every kind of layer has the CPU's bytes, normali
 TEST_CASE("models: every loss has the CPU's bytes") {
     same_as_cpu("data.classes = 4\ntrain.label_smoothing = 0.1\nmodel = { name = \"mlp\", hidden = [7] }\n", 2, {2});
     same_as_cpu("data.classes = 2\nmodel.name = \"logistic\"\n", 2, {1});
+}
+
+TEST_CASE("models: operations that are planned take no memory of the device, from the first step on") {
+    const std::vector<std::string> networks{
+        kShard + every_kind(),
+        "data.classes = 4\ntrain.label_smoothing = 0.1\nmodel = { name = \"mlp\", hidden = [7] }\n",
+        "data.classes = 2\nmodel.name = \"logistic\"\n"};
+    for (const std::string& settings : networks) {
+        for (const bool vendor : {false, true}) {
+            INFO(settings << (vendor ? "vendor" : "defined") << " arithmetic");
+            WatchedPasses::Counts counts;
+            Gpus gpus;
+            gpus.streams = 2;
+            gpus.vendor = vendor;
+            if (vendor) gpus.precision = CudaPrecision::kBf16;
+            gpus.counts = &counts;
+            reset_devices(1);
+            Config config = config_of(settings);
+            if (vendor) config.device.arithmetic = "vendor";
+            train(config, 1, &gpus);
+            CHECK(counts.passes == 5);
+            CHECK(counts.changes == 0);
+        }
+    }
 }
 
 TEST_CASE("twin: shards of other sizes have other statistics, on a GPU as well") {

@@ -105,6 +105,7 @@ class CpuBackend final : public CpuOperations {
     void softmax_cross_entropy(Stream& stream, int rows, int classes, const float* logits, const int32_t* labels,
                                float* loss, float* dlogits) override;
     void softmax(Stream& stream, int rows, int classes, const float* logits, float* probabilities) override;
+    void plan_fold_rows(const FoldProgram&) override {}
     void fold_rows(Stream& stream, const FoldProgram& fold, int columns, const float* x,
                    std::span<float* const> out) override;
 

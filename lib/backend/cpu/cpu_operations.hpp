@@ -13,6 +13,7 @@ namespace lockstep {
 
 class CpuOperations : public Backend {
   public:
+    void plan_batch_norm(int64_t, int) override {}  // block_sums_ serve all
     void batch_moments(Stream& stream, int64_t rows, int channels, const float* x, float* moments) override;
     void merge_moments(Stream& stream, int channels, int64_t left_rows, int64_t right_rows, const float* left,
                        const float* right, float* into) override;
