@@ -1,5 +1,6 @@
 #include "nn/builder.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -10,6 +11,9 @@ namespace {
 
 /// The deviation of a normal cut at two deviations is this share of the whole one's.
 constexpr double kCutDeviation = 0.87962566103423978;
+
+/// Weights of a layer, and values of a sample between two layers: kernels count them in an int.
+constexpr int64_t kMost = std::numeric_limits<int>::max();
 
 Initial initial_of(const Weights& weights, int64_t in, int64_t out) {
     const auto fan_in = static_cast<double>(in), fan_out = static_cast<double>(out);
@@ -57,6 +61,13 @@ void Builder::refuse(const std::string& layer, const std::string& why) const {
          spec_.name, text(spec_.input), layer, why);
 }
 
+void Builder::refuse_size(const std::string& layer, const std::string& why) const {
+    if (!place_.empty()) refuse(layer, why);
+    fail(ErrorKind::kUsage,
+         "model.name: {} is too large on samples of {}: layer {} {}; use a smaller model or smaller samples",
+         spec_.name, text(spec_.input), layer, why);
+}
+
 LayerSpec& Builder::append(LayerKind kind, const std::string& name) {
     const SampleShape in = shape();
     LayerSpec& layer = model_.layers.emplace_back();
@@ -70,72 +81,10 @@ LayerSpec& Builder::append(LayerKind kind, const std::string& name) {
 
 int Builder::done(LayerSpec& layer, SampleShape out) {
     layer.out = out;
-    if (out.elements() > std::numeric_limits<int>::max()) {
-        refuse(layer.name, fmt::format("would have outputs of {}, which are too many", text(out)));
+    if (out.elements() > kMost) {
+        refuse_size(layer.name, fmt::format("would have outputs of {}, which are too many", text(out)));
     }
     return at_;
-}
-
-Window Builder::fitting(const std::string& name, const char* what, const Window& window) const {
-    check_picture(name, what);
-    const SampleShape in = shape();
-    const Window padded = window.padded_for(in);
-    const int height = padded.dilation_h * (padded.kernel_h - 1) + 1,
-              width = padded.dilation_w * (padded.kernel_w - 1) + 1;
-    if (in.height + padded.top + padded.bottom < height || in.width + padded.left + padded.right < width) {
-        refuse(name, fmt::format("{} {}x{} and gets {}", what, height, width, text(in)));
-    }
-    return padded;
-}
-
-/// Columns of a table have no neighbours, and their categories are numbers of no meaning.
-void Builder::check_picture(const std::string& name, const char* what) const {
-    const SampleShape in = spec_.input;
-    if (spec_.columns.empty() && (in.height > 1 || in.width > 1)) return;
-    const std::string table = fmt::format("a table of {} column{}", in.channels, in.channels == 1 ? "" : "s");
-    if (!place_.empty()) {
-        refuse(name, fmt::format("{} pictures, and the samples are {}; dense, one_hot and embedding read tables", what,
-                                 table));
-    }
-    fail(ErrorKind::kUsage,
-         "model.name: {} {} pictures (layer {}), and the samples are {}; mlp, logistic and wide_deep read tables",
-         spec_.name, what, name, table);
-}
-
-int Builder::conv(const std::string& name, int channels, const Window& window) {
-    return conv(name, channels, window, {.start = rules_.conv});
-}
-
-int Builder::conv(const std::string& name, int channels, const Window& window, const Weights& weights, int groups) {
-    const SampleShape in = shape();
-    const Window padded = fitting(name, "convolves", window);
-    if (in.channels % groups != 0 || channels % groups != 0) {
-        refuse(name, fmt::format("cuts {} channels into {} channels in {} groups, which do not divide them",
-                                 in.channels, channels, groups));
-    }
-    LayerSpec& layer = append(LayerKind::kConv, name);
-    layer.conv = {.in = in,
-                  .out_channels = channels,
-                  .kernel_h = padded.kernel_h,
-                  .kernel_w = padded.kernel_w,
-                  .stride_h = padded.stride_h,
-                  .stride_w = padded.stride_w,
-                  .dilation_h = padded.dilation_h,
-                  .dilation_w = padded.dilation_w,
-                  .pad_top = padded.top,
-                  .pad_bottom = padded.bottom,
-                  .pad_left = padded.left,
-                  .pad_right = padded.right,
-                  .groups = groups};
-    const int64_t taps = int64_t{padded.kernel_h} * padded.kernel_w;
-    const int inner = in.channels / groups;
-    parameters(layer, {channels, inner, padded.kernel_h, padded.kernel_w}, inner * taps, channels * taps, weights);
-    return done(layer, layer.conv.out());
-}
-
-int Builder::conv_norm(const std::string& name, const std::string& norm, int channels, const Window& window) {
-    conv(name, channels, window, {.start = rules_.conv, .bias = false});
-    return batch_norm(norm);
 }
 
 int Builder::batch_norm(const std::string& name) {
@@ -154,43 +103,6 @@ int Builder::batch_norm(const std::string& name) {
     return at_;
 }
 
-int Builder::pool(const std::string& name, PoolKind kind, const Window& window) {
-    const SampleShape in = shape();
-    const Window padded = fitting(name, "pools", window);
-    // A window that lies in the padding alone has no value.
-    if (padded.top >= padded.kernel_h || padded.bottom >= padded.kernel_h || padded.left >= padded.kernel_w ||
-        padded.right >= padded.kernel_w) {
-        refuse(name, fmt::format("pools {}x{} with as much padding", padded.kernel_h, padded.kernel_w));
-    }
-    if (kind == PoolKind::kMax && padded.kernel_h * padded.kernel_w > 256) {
-        refuse(name,
-               fmt::format("takes the maximum of {}x{} values, and can of 256", padded.kernel_h, padded.kernel_w));
-    }
-    LayerSpec& layer = append(LayerKind::kPool, name);
-    layer.pool = {.kind = kind,
-                  .in = in,
-                  .kernel_h = padded.kernel_h,
-                  .kernel_w = padded.kernel_w,
-                  .stride_h = padded.stride_h,
-                  .stride_w = padded.stride_w,
-                  .pad_top = padded.top,
-                  .pad_bottom = padded.bottom,
-                  .pad_left = padded.left,
-                  .pad_right = padded.right};
-    return done(layer, layer.pool.out());
-}
-
-int Builder::max_pool(const std::string& name, const Window& window) {
-    return pool(name, PoolKind::kMax, window);
-}
-int Builder::average_pool(const std::string& name, const Window& window) {
-    return pool(name, PoolKind::kAverage, window);
-}
-int Builder::global_pool(const std::string& name, PoolKind kind) {
-    const SampleShape in = shape();
-    return pool(name, kind, {.kernel_h = in.height, .kernel_w = in.width, .stride_h = in.height, .stride_w = in.width});
-}
-
 int Builder::relu(const std::string& name) {
     append(LayerKind::kRelu, name);
     return at_;
@@ -201,6 +113,9 @@ int Builder::sigmoid(const std::string& name) {
 }
 
 int Builder::lrn(const std::string& name, int radius, float bias, float alpha, float beta) {
+    if (std::min(radius, shape().channels - 1) > kMostLrnRadius) {
+        refuse(name, fmt::format("normalises over {} channels on each side, and can over {}", radius, kMostLrnRadius));
+    }
     LayerSpec& layer = append(LayerKind::kLrn, name);
     layer.lrn = {.channels = layer.in.channels, .radius = radius, .bias = bias, .alpha = alpha, .beta = beta};
     return at_;
@@ -225,9 +140,14 @@ int Builder::dense(const std::string& name, int64_t out) {
 
 int Builder::dense(const std::string& name, int64_t out, const Weights& weights) {
     LayerSpec& layer = append(LayerKind::kDense, name);
-    const int size = layer_size(out, "layer " + name);
+    const int size = outputs_of(name, out);
     parameters(layer, {size, layer.in.elements()}, layer.in.elements(), size, weights);
     return done(layer, {1, 1, size});
+}
+
+int Builder::outputs_of(const std::string& name, int64_t size) const {
+    if (size < 1 || size > kMost) refuse_size(name, fmt::format("would have {} outputs, which is not possible", size));
+    return static_cast<int>(size);
 }
 
 int Builder::logits(const std::string& name) {
@@ -247,17 +167,19 @@ int Builder::add(const std::string& name, std::vector<int> inputs) {
 
 int Builder::concat(const std::string& name, std::vector<int> inputs) {
     SampleShape out = shape_of(inputs[0]);
+    int64_t channels = out.channels;
     for (std::size_t i = 1; i < inputs.size(); ++i) {
         const SampleShape other = shape_of(inputs[i]);
         if (other.height != out.height || other.width != out.width) {
             refuse(name, fmt::format("sets {} beside {}, whose maps are not of one size", text(shape_of(inputs[0])),
                                      text(other)));
         }
-        out.channels += other.channels;
+        channels += other.channels;
     }
     if (inputs.size() > kMostInputs) {
         refuse(name, fmt::format("has {} inputs, and can have {}", inputs.size(), kMostInputs));
     }
+    out.channels = outputs_of(name, channels);
     continue_from(inputs[0]);
     LayerSpec& layer = append(LayerKind::kConcat, name);
     layer.inputs = std::move(inputs);
@@ -268,7 +190,7 @@ int Builder::pad_channels(const std::string& name, int before, int behind) {
     LayerSpec& layer = append(LayerKind::kPadChannels, name);
     layer.pad_before = before;
     SampleShape out = layer.in;
-    out.channels += before + behind;
+    out.channels = outputs_of(name, int64_t{out.channels} + before + behind);
     return done(layer, out);
 }
 
@@ -286,7 +208,7 @@ int Builder::expand(const std::string& name, std::span<const int> columns) {
     if (!changes) return at_;
     LayerSpec& layer = append(LayerKind::kExpand, name);
     layer.columns = std::move(parts);
-    return done(layer, {1, 1, layer_size(width, "layer " + name)});
+    return done(layer, {1, 1, outputs_of(name, width)});
 }
 
 void Builder::parameters(LayerSpec& layer, std::vector<int64_t> shape, int64_t in, int64_t out,
@@ -294,6 +216,11 @@ void Builder::parameters(LayerSpec& layer, std::vector<int64_t> shape, int64_t i
     // A dense layer behind a map keeps its columns in memory order: see parameters.hpp.
     const SampleShape flattened = layer.kind == LayerKind::kDense ? layer.in : SampleShape{};
     const int64_t rows = shape[0];
+    if (in > kMost / rows) {
+        refuse_size(layer.name, fmt::format("would have {} weights for each of {} outputs, and a layer can have {} in "
+                                            "all",
+                                            in, rows, kMost));
+    }
     ParameterTable& table = model_.parameters;
     layer.weight =
         table[table.add(layer.name + ".weight", std::move(shape), initial_of(weights, in, out), flattened)].offset;
@@ -308,7 +235,8 @@ Model Builder::finish() && {
     std::map<std::string, int64_t> buffers;
     for (const Parameter& tensor : model_.parameters.stored()) {
         if (buffers.emplace(tensor.name, tensor.offset).second) continue;
-        fail(ErrorKind::kUsage, "model.layers: two layers have a tensor {}; give one of them another name", tensor.name);
+        fail(ErrorKind::kUsage, "model.layers: two layers have a tensor {}; give one of them another name",
+             tensor.name);
     }
     for (LayerSpec& layer : model_.layers) {
         if (layer.kind == LayerKind::kBatchNorm) layer.running = buffers.at(layer.name + ".running_mean");
@@ -318,7 +246,7 @@ Model Builder::finish() && {
 }
 
 int layer_size(int64_t size, const std::string& key) {
-    if (size < 1 || size > std::numeric_limits<int>::max()) {
+    if (size < 1 || size > kMost) {
         fail(ErrorKind::kUsage, "{}: a layer of {} outputs is not possible", key, size);
     }
     return static_cast<int>(size);

@@ -61,6 +61,9 @@ class Builder {
     /// Refuses the layer under way: "model.name: resnet50 does not fit …: layer conv1 …", or at its place in a file.
     [[noreturn]] void refuse(const std::string& layer, const std::string& why) const;
 
+    /// The same of a layer whose memory nobody has.
+    [[noreturn]] void refuse_size(const std::string& layer, const std::string& why) const;
+
     // Each returns the number of the (last) layer that it appends.
     int conv(const std::string& name, int channels, const Window& window);
     int conv(const std::string& name, int channels, const Window& window, const Weights& weights, int groups = 1);
@@ -94,6 +97,7 @@ class Builder {
     LayerSpec& append(LayerKind kind, const std::string& name);
     int last() const { return static_cast<int>(model_.layers.size()) - 1; }
     int done(LayerSpec& layer, SampleShape out);
+    int outputs_of(const std::string& name, int64_t size) const;
     int pool(const std::string& name, PoolKind kind, const Window& window);
     void check_picture(const std::string& name, const char* what) const;
     Window fitting(const std::string& name, const char* what, const Window& window) const;
