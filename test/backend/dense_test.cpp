@@ -54,11 +54,12 @@ TEST_CASE("dense layers give the reference's bytes in every way that the number 
         {31, 26, {25}},                         // tiles of many rows and two vectors of samples
         {144, 13, {37, 0, 3}},                  // three vectors of samples; a whole panel of X and a part
         {112, 49, {30, 1, 33}},                 // four vectors of samples; three of X in its last panel
-        {19, 17, {255}},                        // the most samples on the lanes
+        {19, 17, {255}},                        // the most samples on the lanes where sums are short
         {18, 23, {256}},                        // W packed on the way
         {18, 23, {512}},                        // one block of samples, W packed
         {21, 13, {513, 1100, 0, 1}},            // shards of several blocks of samples
-        {1100, 40, {300}},                      // more than a scratch of sums between blocks of k
+        {1100, 40, {300}},                      // three blocks of k, W packed
+        {2050, 9, {200, 56}},                   // so long sums that 256 samples are still on the lanes
         {34, 20, std::vector<int64_t>(70, 1)},  // more sums of shards wait than registers hold
         {20, 1540, {5}},                        // few outputs and long sums: split where there are many processors
     };
@@ -262,6 +263,16 @@ TEST_CASE("NaN and infinity stay what they are through dense layers and relu") {
             CHECK(like(expected.db[0], r.db[0]));
         }
     }
+}
+
+TEST_CASE("dense layers with more sums between blocks of k than a scratch holds give the reference's bytes",
+          "[.long]") {
+    Random random;
+    DenseCase c;
+    c.in = 513;
+    c.out = 4100;
+    c.sizes = {193};
+    check_case(c, random, every_backend(2));
 }
 
 TEST_CASE("dense layers give the reference's bytes over many random shapes", "[.long]") {

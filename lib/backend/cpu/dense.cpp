@@ -1,7 +1,8 @@
 // The plans of a dense layer. Which way is taken depends on the number of samples alone, and never changes a bit:
-//   forward         16 to 255 samples: samples on the lanes, W read in place; else features on the lanes, W packed on
-//   the way data gradient   few samples: W in place; else W packed on the way weight gradient X and dY packed, tiles of
-//   all shards with the tree inside
+//   forward          16 to about 256 samples: samples on the lanes, W read in place; else features on the lanes, W
+//                    packed on the way
+//   data gradient    few samples: W in place; else W packed on the way
+//   weight gradient  X and dY packed, tiles of all shards with the tree inside
 #include "backend/cpu/dense.hpp"
 
 #include <algorithm>
@@ -19,7 +20,8 @@ namespace {
 
 // Measured on one core with two pipes of 512 bits, 256 to 4,096 features.
 constexpr int kSamplesOnLanes = 16;  // from here on, samples fill the lanes of a panel well enough
-constexpr int kPackWeights = 256;    // from here on, packing W is paid for
+constexpr int kPackWeights = 256;    // from here on, packing W is paid for, but
+constexpr int kLongSums = 2048;      // sums of so many terms pay for it a little later only: Y is written more seldom
 
 // The data gradient packs W from this many samples on. Each row of a panel in place is a few cache lines, W's row
 // length apart: the larger W, the fewer of them are still in a cache when the next tile comes.
@@ -27,7 +29,9 @@ int pack_weights_backward(int64_t weights) {
     return weights <= (1 << 19) ? 192 : weights <= (1 << 22) ? 24 : 4;
 }
 
-constexpr int64_t kPartialBytes = 384 * 1024;  // of sums kept between blocks of k, of a thread
+// Of sums kept between blocks of k, of a thread: where they end, X's block is read anew. The kernel fetches them ahead,
+// so they may lie in the third-level cache.
+constexpr int64_t kPartialBytes = 4 * 1024 * 1024;
 
 int64_t round_up(int64_t n, int64_t multiple) {
     return (n + multiple - 1) / multiple * multiple;
@@ -122,7 +126,9 @@ class CpuDense final : public Dense {
     }
 
   private:
-    bool samples_on_lanes() const { return rows_ >= kSamplesOnLanes && rows_ < kPackWeights; }
+    bool samples_on_lanes() const {
+        return rows_ >= kSamplesOnLanes && (in_ < kLongSums ? rows_ < kPackWeights : rows_ <= kPackWeights);
+    }
     int64_t terms() const { return rows_ * in_ * out_; }
     float* packed() { return reinterpret_cast<float*>(packed_.data()); }
     float* scratch(CpuStream& stream, int part) const { return context_.float_workspace(stream.workspace_index(part)); }

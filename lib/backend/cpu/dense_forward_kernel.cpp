@@ -84,10 +84,17 @@ HWY_INLINE void run_tile(const Tile& t) {
         LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) acc[r][v] = zero;
     }
     const float* x = t.x + t.k.begin * t.width;
-    // Rows of W are too short in a block for the processor to see them coming.
+    // Rows of W are too short in a block for the processor to see them coming. The sums so far come a row at a time:
+    // all at once they would hold up the loads of X.
     const float* soon = t.soon;
+    const float* sums = t.partial;
+    const float* const sums_end = t.k.begin > 0 ? sums + R * t.width : sums;
     for (int64_t k = t.k.begin; k < t.k.end; soon += kLineFloats) {
         for (int r = 0; r < t.rows_soon; ++r) __builtin_prefetch(soon + r * t.in, 0, 2);
+        if (sums < sums_end) {
+            LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) __builtin_prefetch(sums + v * kLanes, 1, 3);
+            sums += t.width;
+        }
         for (const int64_t end = std::min(t.k.end, k + kLineFloats); k < end; ++k, x += t.width) {
             FloatVec xv[NV];
             LOCKSTEP_UNROLL for (int v = 0; v < NV; ++v) xv[v] = hn::LoadU(d, x + v * kLanes);

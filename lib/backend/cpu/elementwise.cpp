@@ -51,23 +51,29 @@ bool all_finite(int64_t n, const float* x) {
     const hn::RebindToSigned<FloatTag> di;
     const auto infinity = hn::Set(di, 0x7f800000);
     const auto magnitude = hn::Set(di, 0x7fffffff);
+    const auto at = [&](const float* p)
+                        LOCKSTEP_LAMBDA { return hn::And(hn::BitCast(di, hn::LoadU(d, p)), magnitude); };
     constexpr int64_t kSlice = 16384;  // looked at before giving up early
-    for (int64_t begin = 0; begin < n; begin += kSlice) {
+    // Read side by side: one run of reads alone leaves a third of the memory's speed unused.
+    constexpr int64_t kRuns = 8, kRun = kSlice / kRuns;
+    int64_t begin = 0;
+    for (; begin + kSlice <= n; begin += kSlice) {
+        const float* const p = x + begin;
         auto largest = hn::Zero(di);
         auto second = hn::Zero(di);
-        const float* p = x + begin;
-        const int64_t count = std::min(kSlice, n - begin);
-        int64_t i = 0;
-        for (; i + 2 * kLanes <= count; i += 2 * kLanes) {
-            largest = hn::Max(largest, hn::And(hn::BitCast(di, hn::LoadU(d, p + i)), magnitude));
-            second = hn::Max(second, hn::And(hn::BitCast(di, hn::LoadU(d, p + i + kLanes)), magnitude));
-        }
-        for (; i < count; i += kLanes) {
-            largest = hn::Max(largest, hn::And(hn::BitCast(di, load(p + i, count - i)), magnitude));
+        for (int64_t i = 0; i < kRun; i += kLanes) {
+            LOCKSTEP_UNROLL for (int64_t run = 0; run < kRuns; run += 2) {
+                largest = hn::Max(largest, at(p + run * kRun + i));
+                second = hn::Max(second, at(p + (run + 1) * kRun + i));
+            }
         }
         if (!hn::AllTrue(di, hn::Lt(hn::Max(largest, second), infinity))) return false;
     }
-    return true;
+    auto largest = hn::Zero(di);
+    for (int64_t i = begin; i < n; i += kLanes) {
+        largest = hn::Max(largest, hn::And(hn::BitCast(di, load(x + i, n - i)), magnitude));
+    }
+    return hn::AllTrue(di, hn::Lt(largest, infinity));
 }
 
 /// `Vectors` vectors of columns at once: their chains are independent, which hides the latency of an addition.
