@@ -185,7 +185,9 @@ elif [[ $points == some ]]; then
 else
     for model in mlp lenet; do
         for ranks in 1 2 3 4 8; do
-            for streams in 1 2 4; do fashion $model $ranks $streams $((streams == 2 ? 4096 : 1)); done
+            for streams in 1 2 4; do
+                for bucket in 1 16 4096; do fashion $model $ranks $streams $bucket; done
+            done
         done
     done
 fi
