@@ -39,20 +39,19 @@ RunOutcome outcome_of(const TrainResult& result) {
 }
 
 /// What neither run would follow is refused, since the comparison would be of another job.
-void check_followed(const Config& config, int64_t samples, int64_t epochs) {
+void check_followed(const Config& config, const Facts& facts) {
     if (!config.train.stop_metric.empty()) {
         fail(ErrorKind::kUsage,
              "explain --run: train.stop_metric = \"{}\" follows each run's own evaluations; leave it out",
              config.train.stop_metric);
     }
-    const int64_t per_epoch = (samples + config.batch.size - 1) / config.batch.size;
-    // Other numbers of epochs are those of --epochs, which says what to train in place of the config.
-    const int64_t steps = config.train.steps.value_or(epochs * per_epoch);
-    if (steps % per_epoch != 0 && (steps + per_epoch - 1) / per_epoch == epochs) {
+    const int64_t per_epoch = facts.ours.steps_per_epoch;
+    const int64_t steps = facts.ours.steps;
+    if (steps % per_epoch != 0) {
         fail(ErrorKind::kUsage,
              "explain --run: train.steps = {} is no whole number of epochs, of {} steps each, and whole ones are "
              "compared; set train.epochs, or train.steps to {}",
-             steps, per_epoch, epochs * per_epoch);
+             steps, per_epoch, (steps / per_epoch + 1) * per_epoch);
     }
     if (config.reduce.algorithm == "native") {
         fail(ErrorKind::kUsage,
@@ -97,14 +96,15 @@ TrainResult train_in_world(int world, const LoadedConfig& loaded, const DataSpli
 }  // namespace
 
 Comparison compare(const Facts& facts, const LoadedConfig& loaded, const DataSplits& data) {
-    check_followed(loaded.config, data.train->size(), facts.question.epochs);
+    check_followed(loaded.config, facts);
     const LoadedConfig own = plain(loaded, facts.question.epochs);
     Comparison comparison;
     const std::vector<Cause> causes = causes_of(facts, own.config, comparison.idle);
     check_rules(scheme_rules(facts), own.config);
     for (const Cause& cause : causes) check_rules(cause.rules, own.config);
-    const DataSplits splits{borrowed(*data.train), borrowed(data.test ? *data.test : *data.train)};
-    comparison.on_test = data.test != nullptr;
+    const Dataset& judge = data.test ? *data.test : data.validation ? *data.validation : *data.train;
+    const DataSplits splits{borrowed(*data.train), borrowed(judge)};
+    comparison.evaluated = data.test ? "test" : data.validation ? "validation" : "training";
     comparison.worlds = {1};
     const int most = static_cast<int>(std::min<int64_t>(facts.question.workers, own.config.batch.shards));
     if (most > 1) comparison.worlds.push_back(most);

@@ -21,7 +21,7 @@ struct Comparison {
     std::vector<Row> causes;        // each alone
     Row scheme;                     // all together
     std::vector<std::string> idle;  // rules that cannot matter here, and why
-    bool on_test = true;            // what is evaluated; else, where there is no test data, the training data
+    std::string evaluated;          // "test", or without test data "validation", or without any "training"
 };
 
 /// Trains as often as there are rules, and once for each of the worlds 1 and W. Throws kMismatch if those differ.

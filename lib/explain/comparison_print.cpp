@@ -1,5 +1,6 @@
 // The comparison for people, losses and accuracies after each epoch, and as JSON.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -19,6 +20,11 @@ std::vector<std::size_t> shown_epochs(std::size_t epochs) {
     std::vector<std::size_t> shown;
     for (std::size_t c = 1; c <= columns; ++c) shown.push_back(c * epochs / columns - 1);
     return shown;
+}
+
+std::string capital(std::string word) {
+    word.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(word.front())));
+    return word;
 }
 
 std::string signed_text(double value) {
@@ -69,12 +75,12 @@ Json row_json(const Comparison::Row& row, const Comparison& c) {
 }  // namespace
 
 std::string comparison_text(const Comparison& c) {
-    std::string text = fmt::format("\n{} loss after each epoch; each rule alone, then all together\n",
-                                   c.on_test ? "Test" : "Training");
+    const std::string data = capital(c.evaluated);
+    std::string text = fmt::format("\n{} loss after each epoch; each rule alone, then all together\n", data);
     text += table_of(c, &EpochOutcome::loss);
     const std::vector<EpochOutcome>& ours = c.lockstep.outcome.epochs;
     if (!ours.empty() && !std::isnan(ours.back().accuracy)) {
-        text += fmt::format("\n{} accuracy\n", c.on_test ? "Test" : "Training");
+        text += fmt::format("\n{} accuracy\n", data);
         text += table_of(c, &EpochOutcome::accuracy);
     }
     if (!c.idle.empty()) text += "\nwithout effect here\n";
@@ -92,7 +98,7 @@ std::string comparison_json(const Comparison& c) {
     Json ours = row_json(c.lockstep, c);
     ours["worlds"] = c.worlds;
     ours["sha256"] = c.sha256;
-    const Json json = {{"evaluated", c.on_test ? "test" : "train"},
+    const Json json = {{"evaluated", c.evaluated},
                        {"lockstep", ours},
                        {"causes", causes},
                        {"scheme", row_json(c.scheme, c)},

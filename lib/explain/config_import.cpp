@@ -32,6 +32,8 @@ ImportedConfig import_config(std::string_view from, std::span<const std::string>
         Imported config;
         trainer.import(flags, config);
         config.name_the_rest(flags);
+        if (const std::vector<std::string> faults = config.faults(flags); !faults.empty())
+            fail(ErrorKind::kUsage, "{}", fmt::join(faults, "\n"));
         return {config.toml(
                     fmt::format("From {}: the job as on one machine; any number of ranks gives the same bits.", from)),
                 config.refused(), config.changed()};

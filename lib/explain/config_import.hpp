@@ -19,7 +19,8 @@ struct ImportedConfig {
 };
 
 /// `from`: tf_cnn_benchmarks | estimator | horovod | ddp. `words`: the command line, with or without what starts it.
-/// Throws kUsage for another trainer, for a network that Lockstep does not have, and for values that are none.
+/// Throws kUsage for another trainer, for a network that Lockstep does not have, and for values that are none or that
+/// no config can have: what is returned passes `config check`.
 ImportedConfig import_config(std::string_view from, std::span<const std::string> words);
 
 // One each; they take what they know.

@@ -61,8 +61,8 @@ class ExampleUpdate {
         if (s_.name == "adam") {
             first = s_.beta1 * first + (1 - s_.beta1) * g;
             second = s_.beta2 * second + (1 - s_.beta2) * g * g;
-            const double rate = s_.lr * std::sqrt(1 - std::pow(s_.beta2, count_)) / (1 - std::pow(s_.beta1, count_));
-            return rate * first / (std::sqrt(second) + s_.epsilon);
+            const double mean = first / (1 - std::pow(s_.beta1, count_));
+            return s_.lr * mean / (std::sqrt(second / (1 - std::pow(s_.beta2, count_))) + s_.epsilon);
         }
         fail(ErrorKind::kUsage,
              "--example: optimizer.name = \"{}\": the example has sgd, momentum, nesterov, rmsprop, adam", s_.name);
@@ -85,6 +85,11 @@ Config::Optimizer example_optimizer(const std::vector<std::string>& sets) {
     };
     const std::vector<std::string> plain{"optimizer.name=sgd", "optimizer.lr=0.0625"};
     const Config::Optimizer optimizer = with(plain);
+    if (optimizer.weight_decay != 0 || optimizer.l2 != 0) {
+        fail(ErrorKind::kUsage,
+             "--example: its loss has its own L2, lambda = 1/16, and no other decay: leave out optimizer.{}",
+             optimizer.l2 != 0 ? "l2" : "weight_decay");
+    }
     if (optimizer.name != "rmsprop") return optimizer;
     return with({"optimizer.lr=0.0625", "optimizer.epsilon=1", "optimizer.epsilon_inside=true", "optimizer.initial=1",
                  "optimizer.rmsprop_momentum=0.9"});
@@ -138,7 +143,11 @@ std::string example_text(const Scheme& scheme, const std::vector<std::vector<dou
     };
     for (std::size_t w = 0; w < losses.size(); ++w) row(fmt::format("worker {}", w), losses[w]);
     if (losses.size() > 1) row("mean", mean_losses(losses));
-    return fmt::format("{}: losses of m A B + (A^2 + B^2) / 32, from A = 1, B = 2\n\n{}", scheme.name, table.text());
+    const bool nobody_waits = scheme.applying == Applying::kAsynchronously && losses.size() > 1;
+    return fmt::format(
+        "{}: losses of m A B + (A^2 + B^2) / 32, from A = 1, B = 2{}\n\n{}", scheme.name,
+        nobody_waits ? "\nNobody waits there; here all gradients of a step are of the same weights." : "",
+        table.text());
 }
 
 std::string example_json(const Scheme& scheme, int gpus, const Config::Optimizer& optimizer,

@@ -9,15 +9,27 @@ namespace lockstep {
 namespace {
 
 int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
+    return a / b + (a % b != 0 ? 1 : 0);
+}
+
+int64_t product(int64_t a, int64_t b) {
+    int64_t result = 0;
+    if (__builtin_mul_overflow(a, b, &result))
+        fail(ErrorKind::kUsage, "explain: {} x {} is beyond 64 bits: no such job can be counted", a, b);
+    return result;
 }
 
 /// One worker that goes over everything: what was meant.
 Course course_of_one(const Question& q) {
     Course course;
-    course.steps_per_epoch = ceil_div(q.samples, q.batch);
-    course.steps = q.epochs * course.steps_per_epoch;
-    course.samples_per_epoch = q.samples;
+    course.steps_per_epoch = q.drops ? q.samples / q.batch : ceil_div(q.samples, q.batch);
+    if (course.steps_per_epoch == 0) {
+        fail(ErrorKind::kUsage, "explain: batch.last = \"drop\" leaves no step: {} samples are no batch of {}",
+             q.samples, q.batch);
+    }
+    course.steps = q.steps.value_or(product(q.epochs, course.steps_per_epoch));
+    course.samples_per_epoch = q.drops ? course.steps_per_epoch * q.batch : q.samples;
+    course.omitted = q.samples - course.samples_per_epoch;
     course.effective_batch = q.batch;
     course.batch_norm_samples = q.norm_batch.value_or(q.batch);
     return course;
@@ -38,13 +50,14 @@ class Derivation {
     Facts derive() && {
         facts_.ours = course_of_one(q_);
         Course& c = facts_.theirs;
-        c.effective_batch = facts_.worker_batch * workers_;
+        c.effective_batch = product(facts_.worker_batch, workers_);
         c.batch_norm_samples = facts_.worker_batch / q_.gpus;
-        c.gradient_scale = (scheme_.sums ? workers_ : 1) * (scheme_.towers_sum ? q_.gpus : 1);
+        c.gradient_scale = static_cast<double>(scheme_.sums ? workers_ : 1) * (scheme_.towers_sum ? q_.gpus : 1);
         c.optimizer_steps_per_batch = scheme_.applications(q_.workers);
         if (scheme_.counting == Counting::kEveryWorker) c.schedule_stretch = 1.0 / static_cast<double>(workers_);
         if (scheme_.counting == Counting::kStretched) c.schedule_stretch = static_cast<double>(workers_);
         count_samples(c);
+        if (q_.steps) c.steps = *q_.steps;
         write();
         return std::move(facts_);
     }
@@ -65,19 +78,19 @@ class Derivation {
     void count_samples(Course& c) const {
         const int64_t b = facts_.worker_batch;
         const int64_t n = q_.samples;
-        const int64_t round = b * workers_;
+        const int64_t round = product(b, workers_);
         int64_t part = ceil_div(n, workers_);  // of a worker's epoch
         switch (facts_.reading) {
             case Reading::kWhole:
                 // Each worker's steps count: the counter of steps is shared.
-                c.steps_per_epoch = ceil_div(n, b) * workers_;
-                c.steps = c.steps_per_epoch * q_.epochs;
-                c.samples_per_epoch = n * workers_;
+                c.steps_per_epoch = product(ceil_div(n, b), workers_);
+                c.steps = product(c.steps_per_epoch, q_.epochs);
+                c.samples_per_epoch = product(n, workers_);
                 break;
             case Reading::kTrimmedParts:
                 part = n / workers_;
                 c.steps_per_epoch = part / b;
-                c.steps = c.steps_per_epoch * q_.epochs;
+                c.steps = product(c.steps_per_epoch, q_.epochs);
                 c.samples_per_epoch = c.steps_per_epoch * round;
                 c.omitted = n - c.samples_per_epoch;
                 if (c.steps_per_epoch == 0) {
@@ -89,15 +102,22 @@ class Derivation {
                 return;
             case Reading::kPaddedParts:
                 c.steps_per_epoch = ceil_div(part, b);
-                c.steps = c.steps_per_epoch * q_.epochs;
+                c.steps = product(c.steps_per_epoch, q_.epochs);
                 c.samples_per_epoch = part * workers_;
                 break;
             case Reading::kDealt:
             case Reading::kShifted:
             case Reading::kSameSamples:
-                c.steps_per_epoch = ceil_div(n, round);
-                c.steps = scheme_.wraps ? ceil_div(n * q_.epochs, round) : c.steps_per_epoch * q_.epochs;
-                c.samples_per_epoch = scheme_.wraps ? c.steps_per_epoch * round : n;
+                if (!scheme_.wraps && q_.drops) {  // one worker's batches are cut as they are here
+                    c.steps_per_epoch = n / round;
+                    c.samples_per_epoch = c.steps_per_epoch * round;
+                    c.omitted = n - c.samples_per_epoch;
+                } else {
+                    c.steps_per_epoch = ceil_div(n, round);
+                    c.samples_per_epoch = scheme_.wraps ? product(c.steps_per_epoch, round) : n;
+                }
+                c.steps =
+                    scheme_.wraps ? ceil_div(product(n, q_.epochs), round) : product(c.steps_per_epoch, q_.epochs);
                 if (facts_.reading == Reading::kSameSamples)
                     c.omitted = std::max<int64_t>(0, n - c.steps_per_epoch * b);
                 break;
@@ -108,7 +128,8 @@ class Derivation {
     void write() {
         facts_.write.push_back(fmt::format("batch.size = {}", q_.batch));
         if (q_.optimizer) facts_.write.push_back(fmt::format("optimizer.lr = {}", json_number(q_.optimizer->lr)));
-        facts_.write.push_back(fmt::format("train.epochs = {}", q_.epochs));
+        facts_.write.push_back(q_.steps ? fmt::format("train.steps = {}", *q_.steps)
+                                        : fmt::format("train.epochs = {}", q_.epochs));
         if (q_.batch_norm.value_or(false)) facts_.write.emplace_back("batch_norm.scope = \"global\"");
         if (scheme_.clips_locally && q_.optimizer && q_.optimizer->clip_norm > 0) {
             facts_.write.push_back(fmt::format("optimizer.clip_norm = {}", json_number(q_.optimizer->clip_norm)));

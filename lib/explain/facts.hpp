@@ -15,9 +15,11 @@ namespace lockstep {
 
 /// The job, as its author means it for one machine.
 struct Question {
-    int64_t samples = 0;  // N
-    int64_t batch = 0;    // B, as written in the script
-    int64_t epochs = 1;
+    int64_t samples = 0;                         // N
+    int64_t batch = 0;                           // B, as written in the script
+    int64_t epochs = 1;                          // with `steps`: begun by these
+    std::optional<int64_t> steps;                // written in place of epochs
+    bool drops = false;                          // the short last batch is left out
     int workers = 1;                             // W
     int gpus = 1;                                // of each worker
     std::optional<int64_t> worker_batch;         // of all GPUs of a worker; not given: by the scheme, B or B / W
@@ -60,7 +62,7 @@ struct Facts {
     std::vector<std::string> write;  // lines of a config that get what was meant
 };
 
-/// Throws kUsage where the job has no step under these rules, or a worker no sample.
+/// Throws kUsage where the job has no step under these rules, or a worker no sample, and where counts pass 64 bits.
 Facts explain(const Scheme& scheme, const Question& question);
 
 /// One line of the table: a fact under their rules, under Lockstep's, and why.

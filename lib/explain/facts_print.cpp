@@ -31,10 +31,11 @@ Json course_json(const Course& course, const Question& q) {
 
 std::string facts_text(const Facts& f) {
     const Question& q = f.question;
+    const int64_t length = q.steps.value_or(q.epochs);
     std::string text =
-        fmt::format("{}: {}\n{} samples, batch {}, {} epoch{}, {} worker{}{}\n\n", f.scheme->name, f.scheme->system,
-                    with_commas(q.samples), q.batch, q.epochs, q.epochs == 1 ? "" : "s", q.workers,
-                    q.workers == 1 ? "" : "s", q.gpus == 1 ? "" : fmt::format(" of {} GPUs", q.gpus));
+        fmt::format("{}: {}\n{} samples, batch {}, {} {}{}, {} worker{}{}\n\n", f.scheme->name, f.scheme->system,
+                    with_commas(q.samples), q.batch, length, q.steps ? "step" : "epoch", length == 1 ? "" : "s",
+                    q.workers, q.workers == 1 ? "" : "s", q.gpus == 1 ? "" : fmt::format(" of {} GPUs", q.gpus));
     TextTable table({"", std::string(f.scheme->name), "lockstep", ""});
     for (const FactLine& line : fact_lines(f)) table.add({line.name, line.theirs, line.ours, line.reason});
     text += table.text();

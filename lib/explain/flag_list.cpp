@@ -25,12 +25,19 @@ bool is_script(std::string_view word) {
 }
 
 template <class Number>
-Number number_of(const FlagList::Flag& flag, const char* kind) {
+Number number_of(const FlagList::Flag& flag, std::string_view text, const char* kind) {
     Number value{};
-    const char* const end = flag.value.data() + flag.value.size();
-    const auto [stop, error] = std::from_chars(flag.value.data(), end, value);
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc::result_out_of_range && stop == end)
+        fail(ErrorKind::kUsage, "{}: the value is beyond 64 bits", flag.spelled);
     if (error != std::errc() || stop != end) fail(ErrorKind::kUsage, "{}: the value is no {}", flag.spelled, kind);
     return value;
+}
+
+template <class Number>
+void check_least(const FlagList::Flag& flag, Number value, Number least) {
+    if (value < least) fail(ErrorKind::kUsage, "{}: must be at least {}", flag.spelled, least);
 }
 
 }  // namespace
@@ -78,20 +85,43 @@ const FlagList::Flag* FlagList::take(std::initializer_list<std::string_view> nam
     return nullptr;
 }
 
-std::optional<int64_t> FlagList::take_count(std::initializer_list<std::string_view> names, int64_t least) {
+std::optional<int64_t> FlagList::take_count(std::initializer_list<std::string_view> names, int64_t least,
+                                            int64_t most) {
     const Flag* flag = take(names);
     if (flag == nullptr) return std::nullopt;
-    const auto value = number_of<int64_t>(*flag, "whole number");
-    if (value < least) fail(ErrorKind::kUsage, "{}: must be at least {}", flag->spelled, least);
+    const auto value = number_of<int64_t>(*flag, flag->value, "whole number");
+    check_least(*flag, value, least);
+    if (value > most) fail(ErrorKind::kUsage, "{}: must be at most {}", flag->spelled, most);
     return value;
 }
 
-std::optional<double> FlagList::take_number(std::initializer_list<std::string_view> names) {
+std::optional<double> FlagList::take_number(std::initializer_list<std::string_view> names, double least) {
     const Flag* flag = take(names);
     if (flag == nullptr) return std::nullopt;
-    const auto value = number_of<double>(*flag, "number");
+    const auto value = number_of<double>(*flag, flag->value, "number");
     if (!std::isfinite(value)) fail(ErrorKind::kUsage, "{}: must be finite", flag->spelled);
+    check_least(*flag, value, least);
     return value;
+}
+
+std::optional<std::vector<int64_t>> FlagList::take_counts(std::initializer_list<std::string_view> names) {
+    const Flag* flag = take(names);
+    if (flag == nullptr) return std::nullopt;
+    std::vector<int64_t> values;
+    for (const std::string& part : parts_of(flag->value)) {
+        values.push_back(number_of<int64_t>(*flag, part, "list of whole numbers"));
+        check_least(*flag, values.back(), int64_t{1});
+    }
+    return values;
+}
+
+std::string FlagList::name_of(std::initializer_list<std::string_view> names) const {
+    for (const std::string_view name : names) {
+        for (auto flag = flags_.rbegin(); flag != flags_.rend(); ++flag) {
+            if (flag->name == name) return flag->spelled.substr(0, flag->spelled.find_first_of("= "));
+        }
+    }
+    return "";
 }
 
 std::optional<bool> FlagList::take_switch(std::string_view name) {

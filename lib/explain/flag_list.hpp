@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -32,11 +33,18 @@ class FlagList {
     /// Takes the first of these names that is there; the last one of several equal flags wins. Names as in Flag::name.
     const Flag* take(std::initializer_list<std::string_view> names);
     // Throw kUsage, naming the flag, where its value is of another kind.
-    std::optional<int64_t> take_count(std::initializer_list<std::string_view> names, int64_t least = 0);
-    std::optional<double> take_number(std::initializer_list<std::string_view> names);
+    std::optional<int64_t> take_count(std::initializer_list<std::string_view> names, int64_t least = 0,
+                                      int64_t most = std::numeric_limits<int64_t>::max());
+    std::optional<double> take_number(std::initializer_list<std::string_view> names,
+                                      double least = std::numeric_limits<double>::lowest());
+    /// "100,75" or "100 75", each at least 1.
+    std::optional<std::vector<int64_t>> take_counts(std::initializer_list<std::string_view> names);
     /// --x, --x=true, --x=1: true; --nox, --x=false: false.
     std::optional<bool> take_switch(std::string_view name);
     std::optional<std::string> take_text(std::initializer_list<std::string_view> names);
+
+    /// The flag that take() takes of these, as it stood there but without its value: "--train-batch-size"; or "".
+    std::string name_of(std::initializer_list<std::string_view> names) const;
 
   private:
     std::vector<Flag> flags_;

@@ -28,17 +28,18 @@ class DdpImport {
                  "ddp: how many processes? Put torchrun --nproc_per_node=P (and --nnodes=M) in front");
         }
         const auto processes = f_.take_count({per_node->name}, 1);
-        workers_ = *processes * nodes;
+        workers_ =
+            batch_product({*processes, nodes}, fmt::format("--{}={} x --nnodes={}", per_node->name, *processes, nodes));
     }
 
     void read_batch() {
         const auto given = f_.take_count({"batch_size"}, 1);
         const int64_t each = given.value_or(32);
         const int64_t accumulated = f_.take_count({"gradient_accumulation_steps", "accumulate"}, 1).value_or(1);
-        c_.set("batch.size", each * workers_ * accumulated,
-               fmt::format("--batch-size={} is a process's: x {}{}", each,
-                           workers_ == 1 ? "1 process" : fmt::format("{} processes", workers_),
-                           accumulated > 1 ? fmt::format(" x {} accumulated", accumulated) : ""));
+        const std::string words = fmt::format("--batch-size={} is a process's: x {}{}", each,
+                                              workers_ == 1 ? "1 process" : fmt::format("{} processes", workers_),
+                                              accumulated > 1 ? fmt::format(" x {} accumulated", accumulated) : "");
+        c_.set("batch.size", batch_product({each, workers_, accumulated}, words), words);
         if (accumulated > 1) c_.set("batch.micro", each, "what a process computed at once; changes no bit");
         c_.set("train.epochs", f_.take_count({"epochs"}, 1).value_or(90), "--epochs: passes over the data, there too");
         if (f_.take_switch("drop_last").value_or(false)) c_.set_text("batch.last", "drop", "--drop-last");
@@ -60,7 +61,7 @@ class DdpImport {
         } else {
             import_image_folders(folder + "/train", folder + "/val", side, c_);
         }
-        if (const auto smooth = f_.take_number({"label_smoothing"}); smooth && *smooth > 0) {
+        if (const auto smooth = f_.take_number({"label_smoothing"}, 0); smooth && *smooth > 0) {
             c_.set("train.label_smoothing", *smooth, "--label-smoothing");
         }
     }
@@ -88,9 +89,12 @@ class DdpImport {
         c_.set("optimizer.lr", lr_,
                fmt::format("--lr: DDP averages and does not scale it; for {} samples",
                            workers_ == 1 ? "these" : "all processes'"));
-        const double decay = f_.take_number({"weight_decay", "wd"}).value_or(1e-4);
-        if (decay > 0)
-            c_.set("optimizer.weight_decay", decay, "--weight-decay: added to the mean gradient, as PyTorch does");
+        const double decay = f_.take_number({"weight_decay", "wd"}, 0).value_or(1e-4);
+        if (decay > 0) {
+            c_.set("optimizer.weight_decay", decay,
+                   name == "adamw" ? "--weight-decay: of the weights themselves, as PyTorch's AdamW does"
+                                   : "--weight-decay: added to the mean gradient, as PyTorch does");
+        }
         if (const auto norm = f_.take_number({"norm_weight_decay"})) {
             if (*norm == 0) {
                 c_.set_text("optimizer.decay", "weights",
@@ -100,7 +104,7 @@ class DdpImport {
                     fmt::format("--norm-weight-decay {}: batch norm decays as the rest does, or not at all", *norm));
             }
         }
-        if (const auto clip = f_.take_number({"clip_grad_norm"}); clip && *clip > 0) {
+        if (const auto clip = f_.take_number({"clip_grad_norm"}, 0); clip && *clip > 0) {
             c_.set("optimizer.clip_norm", *clip, "--clip-grad-norm: of the mean gradient, there too");
         }
     }
@@ -125,14 +129,13 @@ class DdpImport {
         } else {
             fail(ErrorKind::kUsage, "--lr-scheduler {}: it is steplr, cosineannealinglr or exponentiallr", name);
         }
-        const auto warmup = f_.take_number({"lr_warmup_epochs", "warmup_epochs"}).value_or(0);
+        const auto warmup = f_.take_number({"lr_warmup_epochs", "warmup_epochs"}, 0).value_or(0);
         if (warmup > 0) c_.set("schedule.warmup_epochs", warmup, "--lr-warmup-epochs: from 0 up, at every update");
         c_.not_needed(f_, {"lr_warmup_method", "lr_warmup_decay"}, "the warm-up here is linear, from 0");
     }
 
     void read_running() {
-        if (const auto seed = f_.take_count({"seed"})) c_.set("seed", *seed, "--seed; other random numbers, of course");
-        if (const auto every = f_.take_count({"print_freq"}, 1)) c_.set("log.every", *every, "--print-freq");
+        c_.set_counts(f_, {{{"seed"}, "seed", kOtherNumbers, 0}, {{"print_freq"}, "log.every"}});
         if (const auto folder = f_.take_text({"output_dir"}))
             c_.remark(fmt::format("--output-dir {}: lockstep train --out {}", *folder, *folder));
         if (f_.take_switch("amp").value_or(false)) {

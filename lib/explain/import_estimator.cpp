@@ -8,6 +8,9 @@
 namespace lockstep {
 namespace {
 
+constexpr int64_t kMost = 1'000'000;  // workers, units of a layer: far beyond any
+constexpr int64_t kMostLayers = 1'000;
+
 class EstimatorImport {
   public:
     EstimatorImport(FlagList& flags, Imported& config) : f_(flags), c_(config) {}
@@ -30,7 +33,7 @@ class EstimatorImport {
                 workers_ > 1 ? counted(workers_, "worker") + " with the master" : std::string("see --workers")));
         }
         if (const auto workers = f_.take_count({"workers", "num_workers"}, 1)) workers_ = *workers;
-        if (const auto beside = f_.take_count({"worker_count"})) workers_ = *beside + 1;
+        if (const auto beside = f_.take_count({"worker_count"}, 0, kMost)) workers_ = *beside + 1;
         c_.not_needed(f_,
                       {"parameter_server_count", "num_ps", "ps_hosts", "worker_hosts", "task_index", "job_name",
                        "task_type", "master_machine_type", "worker_machine_type"},
@@ -43,37 +46,45 @@ class EstimatorImport {
     }
 
     void read_job() {
+        // "--train-batch-size", and where there are several workers what it is of.
+        const auto named = [&](std::initializer_list<std::string_view> names, std::string_view among_workers) {
+            return fmt::format("{}{}{}", f_.name_of(names), workers_ == 1 ? "" : ": ",
+                               workers_ == 1 ? "" : among_workers);
+        };
+        const auto batch_words = named({"batch_size", "train_batch_size"}, "every worker's there, of all here");
         const auto batch = f_.take_count({"batch_size", "train_batch_size"}, 1);
-        c_.set("batch.size", batch.value_or(128),
-               batch ? (workers_ == 1 ? "--batch_size" : "--batch_size: every worker's there, of all here")
-                     : "no batch is named; the samples' own");
+        c_.set("batch.size", batch.value_or(128), batch ? batch_words : "no batch is named; the samples' own");
+        const auto epoch_words =
+            named({"num_epochs", "train_epochs", "epochs"}, "of every worker there, of the data here");
         const auto epochs = f_.take_count({"num_epochs", "train_epochs", "epochs"}, 1);
+        const auto step_words =
+            named({"max_steps", "train_steps", "train_max_steps", "steps"}, "there the sum over workers, here updates");
         const auto steps = f_.take_count({"max_steps", "train_steps", "train_max_steps", "steps"}, 1);
         if (steps) {
-            c_.set("train.steps", *steps,
-                   workers_ == 1 ? "--max_steps" : "--max_steps: there the sum over workers, here updates");
+            c_.set("train.steps", *steps, step_words);
             if (epochs)
                 c_.remark(
                     fmt::format("--num_epochs={}: what ends first ends the run there; --max_steps is kept", *epochs));
         } else {
-            c_.set("train.epochs", epochs.value_or(1),
-                   !epochs         ? "one, as none is named"
-                   : workers_ == 1 ? "--num_epochs"
-                                   : "--num_epochs: of every worker there, of the data here");
+            c_.set("train.epochs", epochs.value_or(1), epochs ? epoch_words : "one, as none is named");
         }
         const FlagList::Flag* optimizer = f_.take({"optimizer", "dnn_optimizer"});
+        lr_name_ = f_.name_of({"learning_rate", "lr", "dnn_learning_rate"});
         const auto lr = f_.take_number({"learning_rate", "lr", "dnn_learning_rate"});
         set_optimizer(optimizer != nullptr ? optimizer->value : "Adam",
                       optimizer != nullptr ? optimizer->spelled : "none is named: Adam, as in the census report", lr);
-        if (const auto l2 = f_.take_number({"l2_regularization", "l2_regularization_strength", "l2"}); l2 && *l2 > 0) {
-            c_.set("optimizer.l2", *l2, "L2 in the loss");
+        const std::string l2_name = f_.name_of({"l2_regularization", "l2_regularization_strength", "l2"});
+        if (const auto l2 = f_.take_number({"l2_regularization", "l2_regularization_strength", "l2"}, 0); l2 && *l2 > 0)
+            c_.set("optimizer.l2", *l2, l2_name + ": in the loss");
+        const std::string clip_name = f_.name_of({"clip_norm", "gradient_clip_norm"});
+        if (const auto clip = f_.take_number({"clip_norm", "gradient_clip_norm"}, 0); clip && *clip > 0) {
+            c_.set("optimizer.clip_norm", *clip,
+                   clip_name + ": of each worker's gradient there, of the whole one here");
         }
-        if (const auto clip = f_.take_number({"clip_norm", "gradient_clip_norm"}); clip && *clip > 0) {
-            c_.set("optimizer.clip_norm", *clip, "of each worker's gradient there, of the whole one here");
-        }
-        if (const auto rate = f_.take_number({"decay_rate", "learning_rate_decay"})) {
-            c_.set_text("schedule.name", "exponential", "--decay_rate");
-            c_.set("schedule.rate", *rate, "--decay_rate");
+        const std::string rate_name = f_.name_of({"decay_rate", "learning_rate_decay"});
+        if (const auto rate = f_.take_number({"decay_rate", "learning_rate_decay"}, 0)) {
+            c_.set_text("schedule.name", "exponential", rate_name);
+            c_.set("schedule.rate", *rate, rate_name);
             c_.set("schedule.every_epochs", 1.0, "an epoch; theirs counts the steps of all workers");
         }
     }
@@ -94,7 +105,7 @@ class EstimatorImport {
             if (!same) continue;
             c_.set_text("optimizer.name", row.ours, why);
             c_.set("optimizer.lr", lr.value_or(row.lr),
-                   lr ? "--learning_rate, of one worker as of many" : "TensorFlow's default");
+                   lr ? lr_name_ + ", of one worker as of many" : "TensorFlow's default");
             if (row.ours == "adagrad") c_.set("optimizer.initial", 0.1, "TensorFlow's sum of squares starts at 0.1");
             return;
         }
@@ -109,25 +120,27 @@ class EstimatorImport {
             return;
         }
         c_.set_text("model.name", type == "deep" ? "mlp" : "wide_deep", fmt::format("--model_type={}", type));
-        std::vector<double> hidden{100, 75, 50, 25};
+        std::vector<int64_t> hidden{100, 75, 50, 25};
         std::string why = "the tutorial's";
-        if (const FlagList::Flag* units = f_.take({"hidden_units"})) {
-            hidden.clear();
-            for (const std::string& part : parts_of(units->value)) hidden.push_back(std::stod(part));
-            why = units->spelled;
-        } else if (const auto first = f_.take_number({"first_layer_size"})) {
+        if (const auto units = f_.take_counts({"hidden_units"})) {
+            hidden = *units;
+            why = "--hidden_units";
+        } else if (const auto first = f_.take_count({"first_layer_size"}, 1, kMost)) {
             // The census sample: every layer scale_factor times the one before, at least 2.
-            const int64_t layers = f_.take_count({"num_layers"}, 1).value_or(4);
-            const double factor = f_.take_number({"scale_factor"}).value_or(0.7);
+            const int64_t layers = f_.take_count({"num_layers"}, 1, kMostLayers).value_or(4);
+            const double factor = f_.take_number({"scale_factor"}, 0).value_or(0.7);
             hidden.clear();
             for (int64_t i = 0; i < layers; ++i) {
-                hidden.push_back(std::max(2.0, std::floor(*first * std::pow(factor, static_cast<double>(i)))));
+                const double size = std::floor(static_cast<double>(*first) * std::pow(factor, static_cast<double>(i)));
+                if (!(size <= kMost)) {
+                    fail(ErrorKind::kUsage, "--scale_factor={}: layer {} of {} would have {:.4g} units", factor, i + 1,
+                         layers, size);
+                }
+                hidden.push_back(std::max<int64_t>(2, static_cast<int64_t>(size)));
             }
             why = fmt::format("--first_layer_size={}, each {} times the one before", *first, factor);
         }
-        std::string list;
-        for (const double units : hidden) list += fmt::format("{}{:.0f}", list.empty() ? "" : ", ", units);
-        c_.set("model.hidden", "[" + list + "]", why);
+        c_.set("model.hidden", fmt::format("[{}]", fmt::join(hidden, ", ")), why);
         if (const auto dropout = f_.take_number({"dropout"})) c_.set("model.dropout", *dropout, "--dropout");
     }
 
@@ -154,14 +167,10 @@ class EstimatorImport {
     }
 
     void read_running() {
-        if (const auto seed = f_.take_count({"tf_random_seed", "random_seed", "seed"}))
-            c_.set("seed", *seed, "the seed; other random numbers, of course");
-        if (const auto steps = f_.take_count({"save_checkpoints_steps"}, 1))
-            c_.set("checkpoint.every_steps", *steps, "--save_checkpoints_steps");
-        if (const auto keep = f_.take_count({"keep_checkpoint_max"}, 1))
-            c_.set("checkpoint.keep", *keep, "--keep_checkpoint_max");
-        if (const auto every = f_.take_count({"log_step_count_steps"}, 1))
-            c_.set("log.every", *every, "--log_step_count_steps");
+        c_.set_counts(f_, {{{"tf_random_seed", "random_seed", "seed"}, "seed", kOtherNumbers, 0},
+                           {{"save_checkpoints_steps"}, "checkpoint.every_steps"},
+                           {{"keep_checkpoint_max"}, "checkpoint.keep"},
+                           {{"log_step_count_steps"}, "log.every"}});
         if (const auto folder = f_.take_text({"job_dir", "model_dir"}))
             c_.remark(fmt::format("--job_dir={}: lockstep train --out", *folder));
         c_.not_needed(f_, {"eval_steps", "eval_batch_size", "eval_num_epochs", "throttle_secs", "eval_delay_secs"},
@@ -176,6 +185,7 @@ class EstimatorImport {
     FlagList& f_;
     Imported& c_;
     int64_t workers_ = 1;
+    std::string lr_name_;
 };
 
 }  // namespace

@@ -25,10 +25,11 @@ class HorovodImport {
     void read_batch() {
         const int64_t given = f_.take_count({"batch_size"}, 1).value_or(32);
         const int64_t per_reduce = f_.take_count({"batches_per_allreduce"}, 1).value_or(1);
+        const std::string words =
+            fmt::format("--batch-size={} is a worker's: x {}{}", given, counted(workers_, "worker"),
+                        per_reduce > 1 ? fmt::format(" x {} batches per all-reduce", per_reduce) : "");
+        c_.set("batch.size", batch_product({given, workers_, per_reduce}, words), words);
         factor_ = static_cast<double>(workers_ * per_reduce);
-        c_.set("batch.size", given * workers_ * per_reduce,
-               fmt::format("--batch-size={} is a worker's: x {}{}", given, counted(workers_, "worker"),
-                           per_reduce > 1 ? fmt::format(" x {} batches per all-reduce", per_reduce) : ""));
         if (per_reduce > 1) c_.set("batch.micro", given, "what a worker computed at once; changes no bit");
         const int64_t epochs = f_.take_count({"epochs", "num_epochs"}, 1).value_or(90);
         c_.set("train.epochs", epochs, "passes over the data: a worker's epoch there is 1/W of them");
@@ -52,16 +53,18 @@ class HorovodImport {
     }
 
     void read_rates() {
+        const std::string name = f_.name_of({"base_lr", "lr", "learning_rate"});
         const auto base = f_.take_number({"base_lr", "lr", "learning_rate"});
         const bool adasum = f_.take_switch("use_adasum").value_or(false);
         const double lr = base.value_or(0.0125);
         c_.set_text("optimizer.name", "momentum", "the examples' SGD");
-        c_.set("optimizer.lr", lr * factor_,
-               fmt::format("--base-lr={} x {}: the examples scale it with the workers", lr, factor_));
+        c_.set(
+            "optimizer.lr", lr * factor_,
+            fmt::format("{}={} x {}: the examples scale it with the workers", base ? name : "--base-lr", lr, factor_));
         c_.set("optimizer.momentum", f_.take_number({"momentum"}).value_or(0.9), "--momentum");
-        const double decay = f_.take_number({"wd", "weight_decay"}).value_or(5e-5);
+        const double decay = f_.take_number({"wd", "weight_decay"}, 0).value_or(5e-5);
         if (decay > 0) c_.set("optimizer.weight_decay", decay, "--wd: added to the mean gradient, as PyTorch does");
-        const double warmup = f_.take_number({"warmup_epochs"}).value_or(5);
+        const double warmup = f_.take_number({"warmup_epochs"}, 0).value_or(5);
         if (warmup > 0) {
             c_.set("schedule.warmup_epochs", warmup, "--warmup-epochs; theirs begins at --base-lr, this one at 0");
         }
@@ -78,8 +81,7 @@ class HorovodImport {
     }
 
     void read_running() {
-        if (const auto seed = f_.take_count({"seed"})) c_.set("seed", *seed, "--seed; other random numbers, of course");
-        if (const auto every = f_.take_count({"log_interval"}, 1)) c_.set("log.every", *every, "--log-interval");
+        c_.set_counts(f_, {{{"seed"}, "seed", kOtherNumbers, 0}, {{"log_interval"}, "log.every"}});
         if (f_.take({"checkpoint_format"}) != nullptr)
             c_.set("checkpoint.every_epochs", int64_t{1}, "--checkpoint-format: every epoch there");
         c_.not_needed(f_, {"no_cuda", "log_dir", "val_batch_size", "test_batch_size", "num_threads", "gloo", "mpi"},

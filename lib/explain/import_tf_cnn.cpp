@@ -28,6 +28,8 @@ const TfModel& model_of(const std::string& spelled, const std::string& name) {
          known);
 }
 
+constexpr int64_t kMostEpochs = 1'000'000;  // far beyond any, so that products with it stay in 64 bits
+
 class TfImport {
   public:
     TfImport(FlagList& flags, Imported& config) : f_(flags), c_(config) {}
@@ -71,18 +73,25 @@ class TfImport {
         const std::string hosts = f_.take_text({"worker_hosts"}).value_or("");
         job_.workers = std::max<int64_t>(1, static_cast<int64_t>(parts_of(hosts).size()));
         update_ = f_.take_text({"variable_update"}).value_or("parameter_server");
-        job_.batch = per_gpu * job_.gpus * job_.workers;
-        c_.set(
-            "batch.size", job_.batch,
-            fmt::format("{} x {} x {}: theirs is a GPU's, this is of all",
+        const std::string words =
+            fmt::format("{} x {} x {}",
                         given > 0 ? fmt::format("--batch_size={}", given) : fmt::format("its default of {}", per_gpu),
-                        counted(job_.gpus, "GPU"), counted(job_.workers, "worker")));
+                        counted(job_.gpus, "GPU"), counted(job_.workers, "worker"));
+        job_.batch = batch_product({per_gpu, job_.gpus, job_.workers}, words);
+        c_.set("batch.size", job_.batch, fmt::format("{}: theirs is a GPU's, this is of all", words));
         c_.remark(fmt::format("--variable_update={}: {}", update_, what_it_did()));
     }
 
     /// To a gradient, compared with the mean of one machine.
     std::string what_it_did() const {
         if (update_ == "replicated") {
+            // With a rate of its own for a batch ResNet-50 is the exception.
+            const bool own_rate = job_.model->lr == 0 && job_.model->side != 32 &&
+                                  f_.name_of({"init_learning_rate", "piecewise_learning_rate_schedule"}).empty();
+            if (own_rate && job_.gpus > 1) {
+                return fmt::format("added {} GPUs' gradients and divided its own learning rate by {}: as here",
+                                   job_.gpus, job_.gpus);
+            }
             return job_.gpus == 1 ? "one GPU, nothing to share"
                                   : fmt::format("added {} GPUs' gradients: lr acted as {} times what it says here",
                                                 job_.gpus, job_.gpus);
@@ -128,6 +137,7 @@ class TfImport {
             return;
         }
         if (*epochs <= 0) fail(ErrorKind::kUsage, "--num_epochs={}: must be more than 0", *epochs);
+        if (*epochs > kMostEpochs) fail(ErrorKind::kUsage, "--num_epochs={}: must be at most {}", *epochs, kMostEpochs);
         if (std::floor(*epochs) == *epochs) {
             c_.set("train.epochs", static_cast<int64_t>(*epochs),
                    job_.workers == 1 ? "--num_epochs" : "--num_epochs: divided between workers there, of all here");
@@ -139,17 +149,12 @@ class TfImport {
     }
 
     void read_running() {
-        if (const auto seed = f_.take_count({"tf_random_seed"}))
-            c_.set("seed", *seed, "--tf_random_seed; other random numbers, of course");
-        if (const auto every = f_.take_count({"display_every"}, 1)) c_.set("log.every", *every, "--display_every");
-        if (const auto steps = f_.take_count({"save_model_steps"}, 1))
-            c_.set("checkpoint.every_steps", *steps, "--save_model_steps");
-        if (const auto keep = f_.take_count({"max_ckpts_to_keep"}, 1))
-            c_.set("checkpoint.keep", *keep, "--max_ckpts_to_keep");
-        if (const auto epochs = f_.take_count({"eval_during_training_every_n_epochs"}, 1))
-            c_.set("eval.every_epochs", *epochs, "--eval_during_training_every_n_epochs");
-        if (const auto steps = f_.take_count({"eval_during_training_every_n_steps"}, 1))
-            c_.set("eval.every_steps", *steps, "--eval_during_training_every_n_steps");
+        c_.set_counts(f_, {{{"tf_random_seed"}, "seed", kOtherNumbers, 0},
+                           {{"display_every"}, "log.every"},
+                           {{"save_model_steps"}, "checkpoint.every_steps"},
+                           {{"max_ckpts_to_keep"}, "checkpoint.keep"},
+                           {{"eval_during_training_every_n_epochs"}, "eval.every_epochs"},
+                           {{"eval_during_training_every_n_steps"}, "eval.every_steps"}});
         if (f_.take_switch("use_fp16").value_or(false)) {
             c_.set_text("device.arithmetic", "vendor", "--use_fp16 needs a GPU's own units");
             c_.set_text("device.precision", "fp16", "--use_fp16");

@@ -14,10 +14,10 @@ class RatesImport {
     void read_rates() {
         const auto lr = f_.take_number({"init_learning_rate"});
         const auto piecewise = f_.take_text({"piecewise_learning_rate_schedule"});
-        const auto per_decay = f_.take_number({"num_epochs_per_decay"}).value_or(0);
-        const auto factor = f_.take_number({"learning_rate_decay_factor"}).value_or(0);
-        const auto least = f_.take_number({"minimum_learning_rate"}).value_or(0);
-        double warmup = f_.take_number({"num_learning_rate_warmup_epochs"}).value_or(0);
+        const auto per_decay = f_.take_number({"num_epochs_per_decay"}, 0).value_or(0);
+        const auto factor = f_.take_number({"learning_rate_decay_factor"}, 0).value_or(0);
+        const auto least = f_.take_number({"minimum_learning_rate"}, 0).value_or(0);
+        double warmup = f_.take_number({"num_learning_rate_warmup_epochs"}, 0).value_or(0);
         std::string warmup_why = "--num_learning_rate_warmup_epochs";
         if (piecewise) {
             const PiecewiseRates rates = parse_piecewise_rates("--piecewise_learning_rate_schedule", *piecewise);
@@ -50,7 +50,7 @@ class RatesImport {
         c_.set_text("schedule.name", "piecewise", why);
         c_.set("schedule.boundaries", toml_list(rates.epochs),
                fmt::format("epochs; steps from 0 there -> updates from 1 here: {}", moves));
-        c_.set("schedule.values", toml_list(rates.values), "rates before, between and after them");
+        c_.set("schedule.values", toml_list(rates.values), why + ": rates before, between and after them");
     }
 
     void set_rate(double lr, const std::string& why) { c_.set("optimizer.lr", lr, why); }

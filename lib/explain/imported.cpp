@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
+#include "config/config.hpp"
+#include "config/key.hpp"
 #include "core/error.hpp"
 #include "io/json_number.hpp"
 
@@ -17,6 +20,7 @@ constexpr std::array kSections{"",         "data",       "augment",    "model", 
 /// The shortest decimal; TOML wants a digit on both sides of the point, and JSON does too. Of a product of short
 /// decimals (0.05 x 0.1) the one that was meant: what its 15 digits say, where they are far fewer.
 std::string number(double value) {
+    if (!std::isfinite(value)) return fmt::format("{}", value);  // inf and nan are TOML, and no key takes them
     constexpr std::size_t kFewer = 4;
     std::string exact = json_number(value);
     const std::string digits = fmt::format("{:.15g}", value);
@@ -36,6 +40,16 @@ std::string toml_list(const std::vector<double>& values) {
     std::string list = "[";
     for (const double value : values) list.append(list.size() > 1 ? ", " : "").append(number(value));
     return list + "]";
+}
+
+int64_t batch_product(std::initializer_list<int64_t> factors, std::string_view words) {
+    const auto most = static_cast<int64_t>(key_of("batch.size").range.most);
+    int64_t product = 1;
+    for (const int64_t factor : factors) {
+        if (factor > most / product) fail(ErrorKind::kUsage, "{}: batch.size can be at most {}", words, most);
+        product *= factor;
+    }
+    return product;
 }
 
 std::string fp16_words(std::string_view flag) {
@@ -76,6 +90,15 @@ void Imported::set_text(std::string_view key, std::string_view text, std::string
     set(key, toml_quoted(text), std::move(why));
 }
 
+void Imported::set_counts(FlagList& flags, std::initializer_list<CountFlag> rows) {
+    for (const CountFlag& row : rows) {
+        const std::string name = flags.name_of(row.names);
+        if (const auto count = flags.take_count(row.names, row.least)) {
+            set(row.key, *count, fmt::format("{}{}{}", name, row.note.empty() ? "" : "; ", row.note));
+        }
+    }
+}
+
 bool Imported::has(std::string_view key, std::string_view text) const {
     return std::any_of(lines_.begin(), lines_.end(), [&](const Line& line) {
         return fmt::format("{}.{}", line.section, line.key) == key && line.value == toml_quoted(text);
@@ -105,6 +128,45 @@ void Imported::name_the_rest(const FlagList& flags) {
             refused_.push_back(flag.spelled + ": not known here");
         }
     }
+}
+
+/// The flag that a line's reason names, as it stood there; else the reason.
+std::string Imported::source_of(const Line& line, const FlagList& flags) {
+    std::string why = line.why;
+    std::replace(why.begin(), why.end(), '-', '_');
+    const FlagList::Flag* found = nullptr;
+    for (const FlagList::Flag& flag : flags.all()) {
+        const std::size_t at = why.find("__" + flag.name);
+        if (at == std::string::npos) continue;
+        const char behind = (why + " ")[at + 2 + flag.name.size()];
+        const bool whole = behind != '_' && std::isalnum(static_cast<unsigned char>(behind)) == 0;
+        if (whole) found = &flag;  // the last of equal flags is the one that was taken
+    }
+    return found != nullptr ? found->spelled : line.why;
+}
+
+std::vector<std::string> Imported::faults(const FlagList& flags) const {
+    // Each line as a setting of the command line: its fault begins with it, and so can be told by its flag.
+    std::vector<std::string> settings;
+    for (const Line& line : lines_)
+        settings.push_back(
+            fmt::format("{}{}{}={}", line.section, line.section.empty() ? "" : ".", line.key, line.value));
+    try {
+        (void)load_config({{}, {}, settings, "/"});
+    } catch (const ConfigError& error) {
+        std::vector<std::string> faults;
+        for (std::string fault : parts_of(error.what(), '\n')) {
+            for (std::size_t i = 0; i < settings.size(); ++i) {
+                const std::string origin = fmt::format("--set {}: ", settings[i]);
+                if (!fault.starts_with(origin)) continue;
+                fault = fmt::format("{}: {}", source_of(lines_[i], flags), fault.substr(origin.size()));
+                break;
+            }
+            faults.push_back(fault);
+        }
+        return faults;
+    }
+    return {};
 }
 
 std::string Imported::toml(std::string_view head) const {

@@ -2,6 +2,8 @@
 // the flags that became no line.
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +20,15 @@ class Imported {
     void set(std::string_view key, double value, std::string why);
     void set_text(std::string_view key, std::string_view text, std::string why);
 
+    /// Lines that are a flag's count as it stands, for those of the flags that are there.
+    struct CountFlag {
+        std::initializer_list<std::string_view> names;  // as FlagList::take
+        std::string_view key;
+        std::string_view note = "";  // behind the flag's name
+        int64_t least = 1;
+    };
+    void set_counts(FlagList& flags, std::initializer_list<CountFlag> rows);
+
     bool has(std::string_view key, std::string_view text) const;
 
     /// Takes a flag, if it is there, that has nothing to do here.
@@ -31,6 +42,9 @@ class Imported {
     void name_the_rest(const FlagList& flags);
     void remark(std::string line) { remarks_.push_back(std::move(line)); }
 
+    /// What `config check` would refuse in these lines, each named by its flag in `flags` where it comes from one.
+    std::vector<std::string> faults(const FlagList& flags) const;
+
     /// `head`: the first comment.
     std::string toml(std::string_view head) const;
     /// "--flag=x: why", one for each flag that could not be honoured.
@@ -42,14 +56,20 @@ class Imported {
     struct Line {
         std::string section, key, value, why;
     };
+    static std::string source_of(const Line& line, const FlagList& flags);
+
     std::vector<Line> lines_;
     std::vector<std::string> remarks_, idle_, refused_, changed_;
 };
 
+/// Of a seed.
+inline constexpr std::string_view kOtherNumbers = "other random numbers, of course";
 /// The text as a TOML string.
 std::string toml_quoted(std::string_view text);
 /// [a, b]
 std::string toml_list(const std::vector<double>& values);
+/// A batch of so many times so many; throws kUsage, naming `words`, where it is more than batch.size can be.
+int64_t batch_product(std::initializer_list<int64_t> factors, std::string_view words);
 /// What half precision, which `flag` asks for, is here.
 std::string fp16_words(std::string_view flag);
 /// "30 epochs", "1 epoch".

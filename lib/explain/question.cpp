@@ -25,8 +25,10 @@ Question question_of(const Config& config, const DataFacts& data) {
     Question q;
     q.samples = data.samples;
     q.batch = config.batch.size;
-    const int64_t per_epoch = (q.samples + q.batch - 1) / q.batch;
-    q.epochs = config.train.epochs.value_or((config.train.steps.value_or(per_epoch) + per_epoch - 1) / per_epoch);
+    q.drops = config.batch.last == "drop";
+    q.steps = config.train.steps;
+    const int64_t per_epoch = std::max<int64_t>(1, (q.samples + (q.drops ? 0 : q.batch - 1)) / q.batch);
+    q.epochs = config.train.epochs.value_or((q.steps.value_or(per_epoch) + per_epoch - 1) / per_epoch);
     q.optimizer = config.optimizer;
     q.batch_norm = has_batch_norm(config, data);
     if (config.batch_norm.scope == "shard") q.norm_batch = std::max<int64_t>(1, q.batch / config.batch.shards);

@@ -35,6 +35,15 @@ std::string reading_reason(const Facts& f) {
     return fmt::format("one pipeline deals batches of {} to {} workers", b, workers);
 }
 
+std::string length_reason(const Facts& f) {
+    if (f.question.steps && f.question.workers > 1) {
+        if (f.scheme->batch_of_worker) return "of all workers together: what is written ends their common count";
+        return "of each worker: what is written is not divided between them";
+    }
+    const bool wraps = f.scheme->wraps && f.theirs.steps != f.theirs.steps_per_epoch * f.question.epochs;
+    return wraps && !f.question.steps ? "epochs run into each other: the last batch wraps" : "";
+}
+
 std::string duplicate_reason(const Facts& f) {
     switch (f.reading) {
         case Reading::kWhole:
@@ -51,6 +60,7 @@ std::string duplicate_reason(const Facts& f) {
 std::string omission_reason(const Facts& f) {
     if (f.theirs.omitted == 0) return "";
     if (f.reading == Reading::kSameSamples) return "what the other workers' parts would have been, in this epoch";
+    if (f.reading == Reading::kDealt) return "the short last batch is dropped, there and here";
     return "parts are cut to whole batches; which samples fall away changes with the shuffle";
 }
 
@@ -130,8 +140,7 @@ std::vector<FactLine> fact_lines(const Facts& f) {
         add(name, with_commas(theirs), with_commas(ours), std::move(reason));
     };
     count("steps per epoch", a.steps_per_epoch, b.steps_per_epoch, reading_reason(f));
-    const bool wraps = f.scheme->wraps && a.steps != a.steps_per_epoch * f.question.epochs;
-    count("steps in all", a.steps, b.steps, wraps ? "epochs run into each other: the last batch wraps" : "");
+    count("steps in all", a.steps, b.steps, length_reason(f));
     count("samples per epoch", a.samples_per_epoch, b.samples_per_epoch,
           fmt::format("{} of {}", with_commas(a.samples_per_epoch), with_commas(n)));
     add("passes per epoch", factor(a.passes_per_epoch(n)), factor(b.passes_per_epoch(n)), "");

@@ -8,6 +8,8 @@
 namespace lockstep {
 namespace {
 
+constexpr int64_t kMostEpochs = 1'000'000;  // far beyond any, so that steps stay in 64 bits
+
 double rate_after(const PiecewiseRates& rates, const TheirSteps& steps, int64_t step, int64_t last_offset) {
     std::size_t piece = 0;
     while (piece < rates.epochs.size() && step > steps.steps_in(rates.epochs[piece]) + last_offset) ++piece;
@@ -31,6 +33,10 @@ PiecewiseRates parse_piecewise_rates(std::string_view flag, std::string_view tex
     }
     if (rates.values.size() != rates.epochs.size() + 1) {
         fail(ErrorKind::kUsage, "{}={}: ends with an epoch; it is RATE;EPOCH;RATE;EPOCH;RATE …", flag, text);
+    }
+    for (const double epoch : rates.epochs) {
+        if (epoch < 0 || epoch > kMostEpochs)
+            fail(ErrorKind::kUsage, "{}={}: epoch {} must be 0 to {}", flag, text, epoch, kMostEpochs);
     }
     for (std::size_t i = 1; i < rates.epochs.size(); ++i) {
         if (rates.epochs[i] <= rates.epochs[i - 1]) {

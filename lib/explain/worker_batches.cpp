@@ -2,17 +2,27 @@
 
 namespace lockstep {
 
+WorkerView::WorkerView(const Dataset& base, WorkerEpoch read, int64_t epoch, const LoaderOptions& options)
+    : SampleView(base, std::move(read.indices)), positions_(std::move(read.positions)), epoch_(epoch) {
+    if (options.augmentation.any()) augmentation_.emplace(options.augmentation, options.seed, base.shape());
+}
+
+int32_t WorkerView::read(int64_t index, std::span<float> pixels) const {
+    if (!augmentation_) return SampleView::read(index, pixels);
+    return augmentation_->read(base(), at(index), epoch_, positions_[static_cast<std::size_t>(index)], pixels);
+}
+
 WorkerBatches::WorkerBatches(const Dataset& base, WorkerEpoch read, int64_t batch, int shards, int64_t epoch,
                              LoaderOptions options)
-    : positions_(std::move(read.positions)), view_(base, std::move(read.indices)), shards_(shards), batch_(batch) {
-    if (positions_.empty()) return;
+    : view_(base, std::move(read), epoch, options), shards_(shards), batch_(batch) {
+    if (view_.size() == 0) return;
     const ShardPlan plan(view_.size(), batch, shards, Layout::kBatch, LastBatch::kKeep);
     steps_ = plan.steps_per_epoch();
-    // The loader's own epoch number is right: what it draws at random for a sample follows from it.
+    options.augmentation = {};  // the view's
     options.shuffle = Shuffle::kNone;
     options.local = {0, shards};
-    options.first_update = epoch * steps_ + 1;
-    options.last_update = (epoch + 1) * steps_;
+    options.first_update = 1;
+    options.last_update = steps_;
     loader_ = std::make_unique<Loader>(view_, plan, options);
 }
 

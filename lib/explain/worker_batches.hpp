@@ -3,19 +3,35 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "backend/backend.hpp"
+#include "data/augmentation.hpp"
 #include "explain/worker_reading.hpp"
 #include "nn/network.hpp"
 
 namespace lockstep {
 
+/// What a worker reads in an epoch. Augmented by the places that the samples have in the epoch, not in this list, so
+/// that who reads a sample changes nothing of it.
+class WorkerView final : public SampleView {
+  public:
+    WorkerView(const Dataset& base, WorkerEpoch read, int64_t epoch, const LoaderOptions& options);
+    int32_t read(int64_t index, std::span<float> pixels) const override;
+    const std::vector<int64_t>& positions() const { return positions_; }
+
+  private:
+    std::vector<int64_t> positions_;
+    int64_t epoch_;
+    std::optional<Augmentation> augmentation_;
+};
+
 /// The batches of a worker's epoch, one after another.
 class WorkerBatches {
   public:
-    /// `options`: seed and augmentation are taken from it.
+    /// `options`: seed, augmentation and threads are taken from it.
     WorkerBatches(const Dataset& base, WorkerEpoch read, int64_t batch, int shards, int64_t epoch,
                   LoaderOptions options);
     WorkerBatches(const WorkerBatches&) = delete;
@@ -26,11 +42,10 @@ class WorkerBatches {
     bool next();
     const Batch& batch() const { return *batch_now_; }
     /// Of the batch's rows, in the order of the epoch.
-    const int64_t* positions() const { return positions_.data() + (taken_ - 1) * batch_; }
+    const int64_t* positions() const { return view_.positions().data() + (taken_ - 1) * batch_; }
 
   private:
-    std::vector<int64_t> positions_;
-    SampleView view_;
+    WorkerView view_;
     int shards_;
     int64_t batch_, steps_ = 0, taken_ = 0;
     std::unique_ptr<Loader> loader_;

@@ -32,7 +32,7 @@ class Writer {
 
 }  // namespace
 
-WorkerEpoch read_by_worker(const WorkerRules& rules, const EpochOrders& orders, int64_t global_batch, int worker,
+WorkerEpoch read_by_worker(const WorkerRules& rules, const EpochOrders& orders, const ShardPlan& job, int worker,
                            int64_t epoch) {
     WorkerEpoch read;
     Writer writer(orders, read);
@@ -50,16 +50,18 @@ WorkerEpoch read_by_worker(const WorkerRules& rules, const EpochOrders& orders, 
         for (int64_t i = 0; i < part; ++i) writer.add(epoch, (i * workers + worker) % n);
         return read;
     }
-    if (rules.turns) {
-        for (int64_t first = worker * global_batch; first < n; first += workers * global_batch) {
-            for (int64_t p = first; p < std::min(n, first + global_batch); ++p) writer.add(epoch, p);
-        }
-        return read;
-    }
-    if (!rules.wraps) {
-        for (int64_t first = 0; first < n; first += global_batch) {
-            const int64_t b = std::min(global_batch, n - first);
-            for (int64_t p = worker * b / workers; p < (worker + 1) * b / workers; ++p) writer.add(epoch, first + p);
+    if (rules.turns || !rules.wraps) {
+        for (int64_t step = rules.turns ? worker : 0; step < job.steps_per_epoch(); step += rules.turns ? workers : 1) {
+            const int64_t b = job.batch_size(step);
+            const int64_t first = rules.turns ? 0 : worker * b / workers;
+            const int64_t end = rules.turns ? b : (worker + 1) * b / workers;
+            int64_t row = 0;
+            for (int v = 0; v < job.shards(); ++v) {
+                const PositionRange shard = job.shard(step, v);
+                for (int64_t i = 0; i < shard.count; ++i, ++row) {
+                    if (row >= first && row < end) writer.add(epoch, shard.first + i);
+                }
+            }
         }
         return read;
     }

@@ -7,6 +7,7 @@
 
 #include "data/dataset.hpp"
 #include "data/loader.hpp"
+#include "data/shard_plan.hpp"
 #include "explain/worker_rules.hpp"
 
 namespace lockstep {
@@ -24,12 +25,13 @@ struct WorkerEpoch {
     std::vector<int64_t> positions;  // places in the order of the epoch
 };
 
-/// `global_batch`: the job's, which kDealt and `turns` cut.
-WorkerEpoch read_by_worker(const WorkerRules& rules, const EpochOrders& orders, int64_t global_batch, int worker,
+/// `job`: the batches of one machine, whose rows, in the order of its shards, kDealt cuts into W parts and `turns`
+/// deals whole.
+WorkerEpoch read_by_worker(const WorkerRules& rules, const EpochOrders& orders, const ShardPlan& job, int worker,
                            int64_t epoch);
 
 /// Some samples of another data set, in some order.
-class SampleView final : public Dataset {
+class SampleView : public Dataset {
   public:
     SampleView(const Dataset& base, std::vector<int64_t> indices) : base_(base), indices_(std::move(indices)) {}
     int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
@@ -43,9 +45,11 @@ class SampleView final : public Dataset {
     int32_t label(int64_t index) const override { return base_.label(at(index)); }
     std::string fingerprint() const override { return base_.fingerprint(); }
 
-  private:
+  protected:
+    const Dataset& base() const { return base_; }
     int64_t at(int64_t index) const { return indices_[static_cast<std::size_t>(index)]; }
 
+  private:
     const Dataset& base_;
     std::vector<int64_t> indices_;
 };

@@ -104,7 +104,12 @@ std::vector<Cause> causes_of(const Facts& f, const Config& config, std::vector<s
         idle.push_back(alone ? "clipping on each worker: there is one"
                              : "clipping on each worker: optimizer.clip_norm is 0");
     } else if (s.clips_locally) {
-        add("clipping on each worker", "before the average", [&](WorkerRules& r) { r.clips_locally = true; });
+        // Each worker's gradient by itself needs a pass by itself: its statistics are then of no more than its part.
+        const bool apart = f.question.batch_norm.value_or(false) &&
+                           (config.batch_norm.scope == "global" || config.batch.shards % workers != 0);
+        add("clipping on each worker",
+            apart ? "before the average, and batch norm over B/W with it" : "before the average",
+            [&](WorkerRules& r) { r.clips_locally = true; });
     }
     if (f.theirs.batch_norm_samples != f.ours.batch_norm_samples) {
         if (f.question.batch_norm.value_or(false)) {

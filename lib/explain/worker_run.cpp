@@ -12,11 +12,13 @@
 #include "explain/worker_batches.hpp"
 #include "train/device.hpp"
 #include "train/evaluator.hpp"
+#include "train/initial_weights.hpp"
 #include "train/settings.hpp"
 
 namespace lockstep {
 namespace {
 
+constexpr int kMostRunWorkers = 64;  // each has readers of its own
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 int threads_of(const Config& config) {
@@ -66,6 +68,8 @@ class WorkerTraining {
         ThreadPool pool(threads_of(config_));
         const auto flat = static_cast<std::size_t>(network_.parameters().stored_elements());
         network_.parameters().initialise(static_cast<uint64_t>(config_.seed), {weights_->floats(), flat}, pool);
+        const InitialWeights initial = read_initial_weights(*comm_, config_);
+        if (!initial.file.empty()) load_initial_weights(initial, network_.parameters(), weights_->floats());
         for (int w = 0; w < (rules.separate() ? rules.workers : 1); ++w)
             sums_.push_back({floats(kLead + elements_), 0});
         for (int w = 0; rules.stale && w < rules.workers; ++w) {
@@ -95,9 +99,9 @@ class WorkerTraining {
         const EpochOrders orders{options.seed, options.shuffle, options.block, data_.train->size()};
         Workers workers;
         for (int w = 0; w < rules_.workers; ++w) {
-            workers.push_back(std::make_unique<WorkerBatches>(
-                *data_.train, read_by_worker(rules_, orders, config_.batch.size, w, epoch), rules_.batch,
-                shards_of_worker(rules_, config_), epoch, options));
+            workers.push_back(
+                std::make_unique<WorkerBatches>(*data_.train, read_by_worker(rules_, orders, plan_.shards, w, epoch),
+                                                rules_.batch, shards_of_worker(rules_, config_), epoch, options));
         }
         while (!outcome_.diverged && round(workers, epoch)) ++rounds_;
     }
@@ -166,10 +170,15 @@ class WorkerTraining {
         for (const WorkerBatches* worker : workers) {
             worker != nullptr ? rows_.append(*worker) : rows_.append_nothing(each);
         }
-        const int shards = each * static_cast<int>(workers.size());
-        // Parts of the job's own batches are cut where the job's shards are.
+        int shards = each * static_cast<int>(workers.size());
+        // The job's own batches are cut where the job's shards are, and so are parts of them that consist of shards.
         const bool own = rules_.reading == Reading::kDealt && !rules_.wraps && !rules_.turns;
-        if (own && each * rules_.workers == plan_.shards.shards()) {
+        if (static_cast<int>(workers.size()) == rules_.workers) {
+            shards = plan_.shards.shards();
+            rows_.set_sizes(
+                own ? plan_.shards.shard_sizes(rounds_ % plan_.steps_per_epoch)
+                    : ShardPlan(rows_.rows(), rows_.rows(), shards, Layout::kBatch, LastBatch::kKeep).shard_sizes(0));
+        } else if (own && config_.batch.layout == "batch" && each * rules_.workers == plan_.shards.shards()) {
             const std::vector<int64_t> sizes = plan_.shards.shard_sizes(rounds_ % plan_.steps_per_epoch);
             rows_.set_sizes({sizes.data() + first * each, static_cast<std::size_t>(shards)});
         }
@@ -243,8 +252,17 @@ class WorkerTraining {
 
 void check_rules(const WorkerRules& rules, const Config& config) {
     if (rules.batch * rules.workers != config.batch.size && rules.reading != Reading::kWhole && !rules.turns) {
+        if (config.batch.size % rules.workers == 0) {
+            fail(ErrorKind::kUsage,
+                 "explain --run: {} workers of --worker-batch {} are no batch.size = {}; leave it out or change one",
+                 rules.workers, rules.batch, config.batch.size);
+        }
         fail(ErrorKind::kUsage, "explain --run: batch.size = {} is no multiple of {} workers; choose one that is",
              config.batch.size, rules.workers);
+    }
+    if (rules.workers > kMostRunWorkers) {
+        fail(ErrorKind::kUsage, "explain --run: {} workers in one process; it takes at most {}", rules.workers,
+             kMostRunWorkers);
     }
     if (config.reduce.op != "average") {
         fail(ErrorKind::kUsage, "explain --run: reduce.op must be \"average\": it compares with the mean gradient");

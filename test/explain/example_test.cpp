@@ -84,6 +84,24 @@ TEST_CASE("clipping before the average is not clipping after it") {
           run_example(scheme_named("ddp"), 1, 2, optimizer));
 }
 
+TEST_CASE("adam and momentum take the steps that a pencil finds") {
+    // One worker, first batch: m = 1/2, A = 1, B = 2, so g_A = 1 + 1/16, g_B = 1/2 + 2/16. Adam's first step is lr in
+    // each, whatever the gradient; momentum's is lr g.
+    const auto loss = [](double a, double b) { return 4.5 * a * b + (a * a + b * b) / 32; };
+    const double lr = 1.0 / 16;
+    CHECK(losses_of("ddp", 1, "adam")[0][1] == Approx(loss(1 - lr, 2 - lr)).epsilon(1e-7));
+    CHECK(losses_of("ddp", 1, "momentum")[0][1] == Approx(loss(1 - lr * 1.0625, 2 - lr * 0.625)).epsilon(1e-14));
+    // Two workers in turn on the same weights, m = 1/2 and 17/2: the second momentum step takes 0.9 of the first along.
+    const double a0 = 1.0625, b0 = 0.625, a1 = 17 + 1.0 / 16, b1 = 8.5 + 2.0 / 16;
+    const double a = 1 - lr * (a0 + 0.9 * a0 + a1), b = 2 - lr * (b0 + 0.9 * b0 + b1);
+    CHECK(losses_of("tf-distributed-replicated", 2, "momentum")[0][1] == Approx(loss(a, b)).epsilon(1e-14));
+}
+
+TEST_CASE("settings that the example would pass over are refused") {
+    CHECK_THROWS_WITH(example_optimizer({"optimizer.weight_decay=0.1"}), Catch::Contains("optimizer.weight_decay"));
+    CHECK_THROWS_WITH(example_optimizer({"optimizer.l2=0.1"}), Catch::Contains("optimizer.l2"));
+}
+
 TEST_CASE("an optimizer that the example does not have is named") {
     CHECK_THROWS_WITH(losses_of("ddp", 1, "lamb"), Catch::Contains("lamb") && Catch::Contains("rmsprop"));
 }

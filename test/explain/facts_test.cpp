@@ -137,6 +137,95 @@ TEST_CASE("samples read, read again and left out add up to the data set under ev
     }
 }
 
+TEST_CASE("every scheme's course of a job that can be counted on fingers: ten samples, two workers, three epochs") {
+    struct Row {
+        const char* scheme;
+        int64_t steps_per_epoch, steps, samples, again, omitted, effective_batch, norm_batch;
+        double scale;
+        int applications;
+    };
+    // Batch 4. Of estimator every worker has 4 at a time and all ten samples; of the others 2 at a time. Those that
+    // wrap share 30 samples in rounds of 4; those that begin at 0 see the first 2 x 3 samples twice.
+    for (const Row& row : std::vector<Row>{{"estimator", 6, 18, 20, 10, 0, 8, 4, 1, 2},
+                                           {"tf-parameter-server", 3, 8, 12, 6, 4, 4, 2, 1, 2},
+                                           {"tf-replicated", 3, 8, 12, 2, 0, 4, 2, 2, 1},
+                                           {"tf-distributed-replicated", 3, 8, 12, 6, 4, 4, 2, 1, 2},
+                                           {"tf-distributed-all-reduce", 3, 8, 12, 6, 4, 4, 2, 2, 1},
+                                           {"tf-collective-all-reduce", 3, 8, 12, 6, 4, 4, 2, 2, 1},
+                                           {"horovod-sum", 3, 9, 10, 0, 0, 4, 2, 2, 1},
+                                           {"horovod-average", 3, 9, 10, 0, 0, 4, 2, 1, 1},
+                                           {"ddp", 3, 9, 10, 0, 0, 4, 2, 1, 1},
+                                           {"ddp-drop-last", 2, 6, 8, 0, 2, 4, 2, 1, 1},
+                                           {"local-clip", 3, 9, 10, 0, 0, 4, 2, 1, 1}}) {
+        CAPTURE(row.scheme);
+        const Course c = theirs(row.scheme, job(10, 4, 2, 3));
+        CHECK(c.steps_per_epoch == row.steps_per_epoch);
+        CHECK(c.steps == row.steps);
+        CHECK(c.samples_per_epoch == row.samples);
+        CHECK(c.duplicates == row.again);
+        CHECK(c.omitted == row.omitted);
+        CHECK(c.effective_batch == row.effective_batch);
+        CHECK(c.batch_norm_samples == row.norm_batch);
+        CHECK(c.gradient_scale == row.scale);
+        CHECK(c.optimizer_steps_per_batch == row.applications);
+    }
+    // Three workers: parts of ceil(10/3) = 4, or of floor(10/3) = 3, cut to one batch of 2.
+    CHECK(theirs("ddp", job(10, 6, 3)).duplicates == 2);
+    CHECK(theirs("ddp", job(10, 6, 3)).steps_per_epoch == 2);
+    CHECK(theirs("ddp-drop-last", job(10, 6, 3)).steps_per_epoch == 1);
+    CHECK(theirs("ddp-drop-last", job(10, 6, 3)).omitted == 4);
+    Question shifted = job(10, 4, 2);  // 12 places for 10 samples
+    shifted.shifted = true;
+    CHECK(theirs("tf-parameter-server", shifted).duplicates == 2);
+    CHECK(theirs("tf-parameter-server", shifted).omitted == 0);
+}
+
+TEST_CASE("a job in steps has as many there and here, and says how they were counted") {
+    Question q = job(60000, 64, 2);
+    q.steps = 100;
+    const auto reason = [&](const char* scheme) {
+        const Facts f = explain(scheme_named(scheme), q);
+        CHECK(f.theirs.steps == 100);
+        CHECK(f.ours.steps == 100);
+        CHECK(f.write[1] == "train.steps = 100");
+        for (const FactLine& line : fact_lines(f)) {
+            if (line.name == "steps in all") return line.reason;
+        }
+        return std::string();
+    };
+    CHECK(reason("estimator") == "of all workers together: what is written ends their common count");
+    CHECK(reason("tf-distributed-replicated") == "of each worker: what is written is not divided between them");
+    CHECK_THAT(facts_text(explain(scheme_named("ddp"), q)), Catch::Contains("batch 64, 100 steps, 2 workers"));
+}
+
+TEST_CASE("a config's dropped last batch is left out here, and under the rules of one worker") {
+    Config config;
+    config.batch.size = 64;
+    config.batch.last = "drop";
+    config.train.epochs = 2;
+    Question q = question_of(config, DataFacts{.samples = 1003, .shape = {5, 5, 1}, .classes = 3});
+    const Facts one = explain(scheme_named("ddp"), q);
+    for (const Course& course : {one.ours, one.theirs}) {
+        CHECK(course.steps_per_epoch == 15);
+        CHECK(course.steps == 30);
+        CHECK(course.samples_per_epoch == 960);
+        CHECK(course.omitted == 43);
+        CHECK(course.duplicates == 0);
+    }
+    q.workers = 4;
+    CHECK(explain(scheme_named("ddp"), q).theirs.steps_per_epoch == 16);  // its own rule
+    q.samples = 63;
+    CHECK_THROWS_WITH(explain(scheme_named("ddp"), q), Catch::Contains("63 samples are no batch of 64"));
+}
+
+TEST_CASE("counts beyond 64 bits are refused with their factors") {
+    const int64_t large = int64_t{1} << 40;
+    CHECK_THROWS_WITH(theirs("estimator", job(large, 1, 4096, 1'000'000)),
+                      Catch::Contains("4503599627370496 x 1000000 is beyond 64 bits"));
+    CHECK(theirs("estimator", job(large, 1, 4096)).steps == int64_t{1} << 52);
+    CHECK(theirs("ddp", job(large, 3, 1, 1'000'000)).steps == (large / 3 + 1) * 1'000'000);
+}
+
 TEST_CASE("a job without a step or a sample for a worker is refused with its numbers") {
     CHECK_THROWS_WITH(theirs("ddp", job(100, 4, 5)), Catch::Contains("a batch of 4 leaves 5 workers"));
     CHECK_THROWS_WITH(theirs("ddp-drop-last", job(9, 10, 2)), Catch::Contains("part of 4 samples"));
@@ -169,6 +258,16 @@ TEST_CASE("the JSON has the facts of both sides and a reason for whatever differ
     CHECK(known["batch_norm_samples"].is_null());  // an mlp has none
     CHECK(known["lockstep"]["steps"] == 32);
     CHECK(known["run"]["a"] == 1);
+}
+
+TEST_CASE("every scheme's JSON has the same keys") {
+    const auto keys = [](const Scheme& scheme) {
+        std::vector<std::string> names;
+        const auto json = nlohmann::ordered_json::parse(facts_json(explain(scheme, job(1003, 60, 3, 2))));
+        for (const auto& [name, value] : json.items()) names.push_back(name);
+        return names;
+    };
+    for (const Scheme& scheme : schemes()) CHECK(keys(scheme) == keys(schemes().front()));
 }
 
 TEST_CASE("every line of the table on which the two differ has its reason") {

@@ -92,6 +92,32 @@ TEST_CASE("so they do on a table, whose columns the network reads by their kinds
         small_config({"data.format=csv", "data.train=" + file, "model.name=wide_deep", "data.test=" + file}), 2));
 }
 
+TEST_CASE("so they do with whatever else the config says: augmentation, layout, a dropped batch, shards, weights") {
+    const test::TempFolder folder;
+    const std::string pictures = "data.shape=[8,8,3]";
+    const auto check = [](std::vector<std::string> sets) {
+        for (const int workers : {2, 3, 4}) {
+            CAPTURE(sets, workers);
+            CHECK(ends_like_train(small_config(sets), workers));
+        }
+    };
+    check({"augment.pad_crop=2", "augment.flip=true", "augment.cutout=3", pictures});
+    check({"batch.layout=epoch"});
+    check({"batch.layout=epoch", "batch.shards=5"});
+    check({"batch.last=drop"});
+    check({"batch.shards=3"});
+    check({"batch.shards=1"});
+    check({"data.shuffle=block", "data.block=16"});
+    check({"batch.micro=6", "optimizer.clip_norm=0.1", "optimizer.weight_decay=0.01"});
+    check({"batch.shards=3", "model.name=resnet20", "data.shape=[8,8,1]", "data.samples=50"});
+    const auto comm = make_single_communicator();
+    const LoadedConfig other = small_config({"seed=5"});
+    TrainOptions options;
+    options.progress.style = ProgressStyle::kNone;
+    const TrainResult result = train_on(*comm, other, open_data(other.config), options);
+    check({"model.weights=" + folder.write("start.safetensors", std::span<const std::byte>(result.model))});
+}
+
 TEST_CASE("each rule alone makes another run") {
     // The twin of the case above: whatever is not Lockstep's rule shows.
     const LoadedConfig loaded = small_config({"schedule.name=cosine"});
@@ -152,11 +178,12 @@ TEST_CASE("updates in turn on the same weights are a sum for plain gradient desc
 
 TEST_CASE("workers read what their rules say") {
     const EpochOrders orders{1, Shuffle::kNone, 1024, 10};
+    const ShardPlan job(10, 4, 2, Layout::kBatch, LastBatch::kKeep);
     WorkerRules rules;
     rules.workers = 2;
     rules.batch = 2;
     const auto indices = [&](int worker, int64_t epoch = 0) {
-        return read_by_worker(rules, orders, 4, worker, epoch).indices;
+        return read_by_worker(rules, orders, job, worker, epoch).indices;
     };
     using Indices = std::vector<int64_t>;
     CHECK(indices(0) == Indices{0, 1, 4, 5, 8});
@@ -185,7 +212,13 @@ TEST_CASE("workers read what their rules say") {
     rules.reading = Reading::kWhole;
     CHECK(indices(1) == Indices{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
     const EpochOrders shuffled{1, Shuffle::kFull, 1024, 10};
-    CHECK(read_by_worker(rules, shuffled, 4, 0, 0).indices != read_by_worker(rules, shuffled, 4, 1, 0).indices);
+    CHECK(read_by_worker(rules, shuffled, job, 0, 0).indices != read_by_worker(rules, shuffled, job, 1, 0).indices);
+    rules.reading = Reading::kDealt;
+    const ShardPlan drops(10, 4, 2, Layout::kBatch, LastBatch::kDrop);
+    CHECK(read_by_worker(rules, orders, drops, 1, 0).indices == Indices{2, 3, 6, 7});
+    const ShardPlan parts(10, 4, 2, Layout::kEpoch, LastBatch::kKeep);  // shards 0-4 and 5-9, dealt from in turn
+    CHECK(read_by_worker(rules, orders, parts, 0, 0).indices == Indices{0, 1, 2, 3, 4});
+    CHECK(read_by_worker(rules, orders, parts, 1, 0).indices == Indices{5, 6, 7, 8, 9});
 }
 
 TEST_CASE("an estimator's workers make W times the updates of an epoch") {
@@ -234,6 +267,7 @@ TEST_CASE("what a comparison cannot be made of is refused before any training") 
         CHECK_THROWS_WITH(compare(facts, loaded, open_data(loaded.config)), Catch::Contains(text));
     };
     refuses({}, 5, "batch.size = 24 is no multiple of 5 workers");
+    refuses({"batch.size=72"}, 72, "72 workers in one process; it takes at most 64");
     refuses({"reduce.op=sum"}, 2, "reduce.op must be \"average\"");
     refuses({"schedule.name=plateau"}, 2, "schedule.name = \"plateau\"");
     refuses({"train.stop_metric=loss"}, 2, "train.stop_metric = \"loss\" follows each run's own evaluations");
@@ -250,12 +284,36 @@ TEST_CASE("what a comparison cannot be made of is refused before any training") 
     CHECK(compare(facts_of("ddp", loaded, 2), loaded, data).lockstep.outcome.updates == 18);
 }
 
-TEST_CASE("held-out samples are no matter of the comparison: the test data are evaluated") {
-    const LoadedConfig loaded = small_config({"data.validation=0.25"});
-    const DataSplits data = open_data(loaded.config);
-    const Comparison c = compare(facts_of("horovod-sum", loaded, 2), loaded, data);
-    CHECK(c.lockstep.outcome.epochs.size() == 2);
-    CHECK(c.scheme.outcome.epochs.size() == 2);
+TEST_CASE("the test data are evaluated, without them the held-out samples, without these the training data") {
+    const auto compared = [](const std::vector<std::string>& sets) {
+        const LoadedConfig loaded = small_config(sets);
+        const Comparison c = compare(facts_of("horovod-sum", loaded, 2), loaded, open_data(loaded.config));
+        CHECK(c.lockstep.outcome.epochs.size() == 2);
+        CHECK(c.scheme.outcome.epochs.size() == 2);
+        return c.evaluated;
+    };
+    CHECK(compared({"data.validation=0.25"}) == "test");
+    CHECK(compared({"data.validation=0.25", "data.test_samples=0"}) == "validation");
+    CHECK(compared({"data.test_samples=0"}) == "training");
+}
+
+TEST_CASE("a worker's batch of its own is followed where it makes the job's, and else named") {
+    const LoadedConfig loaded = small_config();
+    Question q = question_of(loaded.config, data_facts(loaded.config));
+    q.workers = 2;
+    q.worker_batch = 24;
+    CHECK_THROWS_WITH(compare(explain(scheme_named("ddp"), q), loaded, open_data(loaded.config)),
+                      Catch::Contains("2 workers of --worker-batch 24 are no batch.size = 24"));
+    q.worker_batch = 12;
+    CHECK(compare(explain(scheme_named("ddp"), q), loaded, open_data(loaded.config)).causes.size() == 1);
+}
+
+TEST_CASE("a dropped last batch is dropped in Lockstep's run and wherever a rule does not say otherwise") {
+    const LoadedConfig loaded = small_config({"batch.last=drop"});
+    const Comparison c = compare(facts_of("tf-distributed-replicated", loaded, 2), loaded, open_data(loaded.config));
+    CHECK(c.lockstep.outcome.updates == 16);
+    CHECK(c.causes[1].outcome.updates == 16);   // a sum for the mean
+    CHECK(c.scheme.outcome.updates == 2 * 17);  // batches that wrap: 406 samples in rounds of 24
 }
 
 }  // namespace
