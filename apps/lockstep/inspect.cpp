@@ -8,14 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
-#include "config/config.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "data/data_facts.hpp"
-#include "data/idx_file.hpp"
 #include "inspect_data.hpp"
 #include "io/files.hpp"
+#include "io/json_depth.hpp"
 #include "io/safetensors.hpp"
+#include "io/shown_path.hpp"
 #include "launch.hpp"
 #include "train/checkpoint.hpp"
 #include "train/run_directory.hpp"
@@ -67,7 +66,12 @@ Json describe_run(const std::string& path) {
     const RunDirectory run(path);
     Json result = {{"kind", "run"}, {"path", path}};
     std::error_code ignored;
-    if (fs::exists(run.file("run.json"), ignored)) result["run"] = Json::parse(text_file(run.file("run.json")));
+    if (const std::string file = run.file("run.json"); fs::exists(file, ignored)) {
+        const std::string text = text_file(file);
+        check_json_depth(text, file);
+        result["run"] = Json::parse(text, nullptr, false);
+        if (!result["run"].is_object()) fail(ErrorKind::kData, "{}: damaged: it holds no JSON object", file);
+    }
     const int64_t finished = run.finished_steps();
     result["finished"] = finished >= 0;
     if (fs::exists(run.file("metrics.jsonl"), ignored)) {
@@ -75,8 +79,11 @@ Json describe_run(const std::string& path) {
         Json last = Json::object();
         for (std::size_t at = 0; at < metrics.size();) {
             const std::size_t end = std::min(metrics.find('\n', at), metrics.size());
-            const Json line = Json::parse(metrics.substr(at, end - at), nullptr, false);
-            if (line.is_object() && line.contains("event")) last[line.at("event").get<std::string>()] = line;
+            const std::string text = metrics.substr(at, end - at);
+            check_json_depth(text, run.file("metrics.jsonl"));
+            const Json line = Json::parse(text, nullptr, false);
+            const auto event = line.is_object() ? line.find("event") : line.end();
+            if (event != line.end() && event->is_string()) last[event->get<std::string>()] = line;
             at = end + 1;
         }
         result["last"] = last;
@@ -84,39 +91,6 @@ Json describe_run(const std::string& path) {
     const std::string newest = newest_checkpoint(run.checkpoints());
     if (!newest.empty()) result["checkpoint"] = newest;
     return result;
-}
-
-Json describe_idx(const std::string& path) {
-    const IdxArray array = read_idx(path);
-    return {{"kind", "idx"},
-            {"path", path},
-            {"type", idx_type_name(array.type)},
-            {"extents", array.extents},
-            {"hash", hex16(array.hash)}};
-}
-
-/// The format of a table by its name, packed or not; empty: of no table.
-std::string table_format(std::string name) {
-    if (name.ends_with(".gz")) name.resize(name.size() - 3);
-    const auto ends_with = [&](std::initializer_list<const char*> endings) {
-        return std::any_of(endings.begin(), endings.end(), [&](const char* ending) { return name.ends_with(ending); });
-    };
-    if (ends_with({".csv", ".tsv"})) return "csv";
-    if (ends_with({".libsvm", ".svmlight", ".svm"})) return "libsvm";
-    return ends_with({".npz"}) ? "npz" : "";
-}
-
-/// What data.format would make of it without a word about its columns.
-Json describe_table(const std::string& path, const std::string& format) {
-    Config config;
-    config.data.format = format;
-    config.data.train.paths = {path};
-    if (path.find(".tsv") != std::string::npos) config.data.separator = "\t";
-    const DataFacts facts = data_facts(config);
-    return {{"kind", format},           {"path", path},
-            {"samples", facts.samples}, {"shape", {facts.shape.height, facts.shape.width, facts.shape.channels}},
-            {"classes", facts.classes},  // 0: a regression
-            {"read_as", facts.notes}};
 }
 
 /// checkpoints/latest holds a name, of a folder beside it.
@@ -131,7 +105,7 @@ Json describe_latest(const std::string& path) {
 }
 
 Json describe(const std::string& path) {
-    if (!fs::exists(path)) fail(ErrorKind::kData, "{}: no such file or folder", path);
+    if (!fs::exists(path)) fail(ErrorKind::kData, "{}: no such file or folder", shown_path(path));
     if (fs::is_directory(path)) {
         if (fs::exists(fs::path(path) / "state.json")) return describe_checkpoint(path);
         if (RunDirectory(path).holds_run()) return describe_run(path);
@@ -147,9 +121,7 @@ Json describe(const std::string& path) {
              path, path, path);
     }
     if (name.ends_with(".safetensors")) return describe_safetensors(path);
-    if (auto facts = describe_data(path)) return *facts;
-    if (const std::string format = table_format(name); !format.empty()) return describe_table(path, format);
-    return describe_idx(path);
+    return *describe_data(path);
 }
 
 /// One line a fact; a tensor list as a table.
@@ -164,7 +136,7 @@ std::string as_text(const Json& facts) {
             }
         } else if (key == "device" || key == "read_as") {
             for (const Json& line : value) text += fmt::format("{}: {}\n", key, line.get<std::string>());
-        } else if (key == "class_names") {
+        } else if (key == "class_names" || key == "arrays") {
             text += fmt::format("{}: {}\n", key, fmt::join(value.get<std::vector<std::string>>(), ", "));
         } else if (value.is_object()) {
             for (const auto& [inner, v] : value.items())

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "data/table_text.hpp"
 
 namespace lockstep {
 namespace {
@@ -119,8 +120,11 @@ const TfExample::Feature& TfExample::find(std::string_view name, int kind) const
     const auto last =
         std::find_if(features_.rbegin(), features_.rend(), [&](const Feature& f) { return f.name == name; });
     if (last == features_.rend()) {
-        std::vector<std::string_view> names;
-        for (const Feature& feature : features_) names.push_back(feature.name);
+        constexpr size_t kMostShown = 20;
+        std::vector<std::string> names;
+        for (const Feature& feature : features_) {
+            if (names.size() < kMostShown) names.push_back(shown(feature.name));
+        }
         std::sort(names.begin(), names.end());
         fail(ErrorKind::kData, "no feature {}; it has {}", name,
              names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));

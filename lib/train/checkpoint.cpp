@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "io/files.hpp"
+#include "io/json_depth.hpp"
 
 namespace lockstep {
 namespace {
@@ -174,6 +175,7 @@ Checkpoint read_checkpoint(const std::string& path) {
     checkpoint.path = path;
     const std::string text = read_checkpoint_state_text(path);
     const std::string where = (fs::path(path) / kStateFile).string();
+    check_json_depth(text, where);
     try {
         const json state = json::parse(text);
         if (state.at("format").get<int>() != kFormat) {

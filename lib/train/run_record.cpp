@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "io/files.hpp"
+#include "io/json_depth.hpp"
 #include "train/checkpoint.hpp"
 #include "train/run_directory.hpp"
 
@@ -39,7 +40,9 @@ void read_facts(const RunDirectory& run, RunRecord& record) {
     const std::string file = run.file("run.json");
     if (!exists(file)) return;
     try {
-        const json facts = json::parse(text_of(file));
+        const std::string text = text_of(file);
+        check_json_depth(text, file);
+        const json facts = json::parse(text);
         record.version = facts.at("version");
         record.arithmetic = facts.at("arithmetic");
         record.world = facts.at("world");
@@ -52,6 +55,7 @@ void read_facts(const RunDirectory& run, RunRecord& record) {
 
 void read_event(const std::string& line, const std::string& where, RunRecord& record) {
     try {
+        check_json_depth(line, where);
         const auto event = nlohmann::ordered_json::parse(line);
         const std::string kind = event.at("event");
         RunEvent read{event.at(kind == "end" ? "steps" : "step"), {}};
@@ -85,7 +89,9 @@ void read_fingerprints(const RunDirectory& run, RunRecord& record) {
     if (record.checkpoints.empty()) return;
     const std::string path = run.checkpoints() + "/" + checkpoint_name(record.checkpoints.back());
     try {
-        const json data = json::parse(read_checkpoint_state_text(path)).at("data");
+        const std::string text = read_checkpoint_state_text(path);
+        check_json_depth(text, path + "/state.json");
+        const json data = json::parse(text).at("data");
         record.train_data = data.at("train");
         record.test_data = data.at("test");
     } catch (const json::exception& e) {

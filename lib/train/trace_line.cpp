@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "io/json_depth.hpp"
 #include "io/json_number.hpp"
 
 namespace lockstep {
@@ -75,6 +76,7 @@ std::vector<TraceApart> apart_of(const json& line) {
 template <class Read>
 auto parse(std::string_view line, const std::string& where, Read read) {
     try {
+        check_json_depth(line, where);
         return read(json::parse(line));
     } catch (const json::exception& e) {
         fail(ErrorKind::kData, "{}: damaged trace: {}", where, e.what());

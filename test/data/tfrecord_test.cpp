@@ -152,6 +152,7 @@ TEST_CASE("a picture that is damaged, or missing, is refused with its record; la
     CHECK(refused(one("c", image + feature("image/class/label", 3, "\x0a\x02\x01\x02"))).says("holds 2 values"));
     CHECK(refused(one("d", image + feature("image/class/label", 2, "\x0a\x04\x01\x02\x03\x04"))).says("holds floats"));
     CHECK(refused(one("e", feature("image/class/label", 3, "\x08\x07"))).says("no feature image/encoded"));
+    CHECK(refused(one("n", feature("a\n\x1b[1mb", 3, "\x08\x07"))).says("it has a  [1mb"));
     CHECK(refused(records(folder, {folder.write("f", record("\x0a\x7f"))})).says("no tf.Example: at byte 2"));
 }
 
@@ -180,6 +181,8 @@ TEST_CASE("of a set of numbered files none may be missing, unless they are liste
     CHECK(glob.kind == ErrorKind::kData);
     CHECK(glob.says("1 of 4 files are missing: " + folder.path() + "/train-00002-of-00004"));
     CHECK(refused(records(folder, {kRecords + "train-*"})).says("6 of 8 files are missing"));
+    folder.write("huge-00007-of-999999999", whole_file("tf221_three.tfrecord"));  // told at once
+    CHECK(refused(records(folder, {folder / "huge-*"})).says("999999998 of 999999999 files are missing: "));
     const std::vector<std::string> listed{folder / "train-00003-of-00004", folder / "train-00000-of-00004"};
     CHECK(open_data(records(folder, listed)).train->size() == 6);
 

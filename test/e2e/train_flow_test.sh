@@ -227,6 +227,18 @@ cp stdout newest
 run "$lockstep" inspect alone/checkpoints/latest
 expect_exit 0
 cmp newest stdout
+cp -r alone spoiled
+echo '{"event":5}' >> spoiled/metrics.jsonl
+run "$lockstep" inspect spoiled
+expect_exit 0
+for text in '{"cut":' '7' "$(printf '%300000s' '' | tr ' ' '[')"; do
+    echo "$text" > spoiled/run.json
+    run "$lockstep" inspect spoiled
+    expect_exit 3
+    expect_in_stderr "spoiled/run.json: damaged"
+    run "$lockstep" diff alone spoiled
+    expect_exit 3
+done
 mkdir dangling
 echo step-00000099 > dangling/latest
 run "$lockstep" inspect dangling/latest
