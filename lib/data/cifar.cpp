@@ -38,7 +38,7 @@ std::vector<std::string> members(const std::vector<std::string>& paths, const ch
             continue;
         }
         const size_t before = files.size();
-        for (const std::string& file : source_files({path}, key)) {
+        for (const std::string& file : listed_files({path}, key)) {
             const std::string name = std::filesystem::path(file).filename().string();
             const bool binary = name.ends_with(".bin") || name.ends_with(".bin.gz");
             const bool wanted =

@@ -45,14 +45,14 @@ void check_complete(const std::vector<std::string>& files, const std::string& pa
     }
     for (const auto& [id, set] : sets) {
         constexpr size_t kMostNamed = 8;
-        std::vector<std::string> missing;
-        int64_t count = 0;
-        for (int64_t number = 0; number < id.second; ++number) {
-            if (set.numbers.contains(number)) continue;
-            ++count;
-            if (missing.size() < kMostNamed) missing.push_back(member(set, number, id.second));
-        }
+        // A name may promise a billion files: only as many are looked for as are there or named.
+        const auto there = std::distance(set.numbers.begin(), set.numbers.lower_bound(id.second));
+        const int64_t count = id.second - there;
         if (count == 0) continue;
+        std::vector<std::string> missing;
+        for (int64_t number = 0; number < id.second && missing.size() < kMostNamed; ++number) {
+            if (!set.numbers.contains(number)) missing.push_back(member(set, number, id.second));
+        }
         fail(ErrorKind::kData, "{}: {}: {} of {} files are missing: {}{}; fetch them, or list those that are meant",
              key, path, count, id.second, fmt::join(missing, ", "),
              count > static_cast<int64_t>(missing.size()) ? ", …" : "");
@@ -65,10 +65,11 @@ std::vector<std::string> complete_files(const std::vector<std::string>& paths, c
     if (paths.empty()) return source_files(paths, key);  // says so
     std::vector<std::string> files;
     for (const std::string& path : paths) {
-        const std::vector<std::string> found = source_files({path}, key);
+        const std::vector<std::string> found = listed_files({path}, key);
         if (found.size() != 1 || found.front() != path) check_complete(found, path, key);
         files.insert(files.end(), found.begin(), found.end());
     }
+    warn_of_repeated(files, key);
     return files;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "io/source_files.hpp"
 
 namespace lockstep {
 namespace {
@@ -23,6 +24,8 @@ void check_idx_paths(const char* key, const DataPaths& paths) {
         fail(ErrorKind::kUsage, "{}: {} is not set; idx needs {{ images = \"…\", labels = \"…\" }}", key,
              paths.images.empty() ? "images" : "labels");
     }
+    check_path(paths.images, key);
+    check_path(paths.labels, key);
 }
 
 SampleShape idx_shape(const IdxArray& images) {

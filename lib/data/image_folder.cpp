@@ -15,6 +15,7 @@
 #include "data/picture_source.hpp"
 #include "io/files.hpp"
 #include "io/jpeg.hpp"
+#include "io/source_files.hpp"
 
 namespace lockstep {
 namespace {
@@ -31,14 +32,20 @@ bool hidden(const fs::path& path) {
     return path.filename().string().starts_with(".");
 }
 
-// Paths of pictures below a class folder, relative to it, in byte order.
-std::vector<std::string> pictures_in(const fs::path& folder) {
+// Paths of pictures below a class folder, relative to it, in byte order. Adds to `visited` it and the folders in it.
+std::vector<std::string> pictures_in(const fs::path& folder, const char* key, std::vector<std::string>& visited) {
+    visited.push_back(folder.string());
     std::vector<std::string> found;
     int64_t others = 0;
     std::string other;
     for (const auto& entry :
          fs::recursive_directory_iterator(folder, fs::directory_options::follow_directory_symlink)) {
-        if (hidden(entry.path()) || entry.is_directory()) continue;
+        if (hidden(entry.path())) continue;
+        check_path(entry.path().native(), key);
+        if (entry.is_directory()) {
+            visited.push_back(entry.path().string());
+            continue;
+        }
         if (!entry.is_regular_file()) {
             if (!named_as_picture(entry.path())) continue;
             fail(ErrorKind::kData, "{}: named as a picture, but {}", entry.path().string(),
@@ -66,6 +73,7 @@ class ImageFolder final : public PictureSource {
     ImageFolder(const char* key, const std::vector<std::string>& roots, const ImageFolder* train) : roots_(roots) {
         if (roots.empty())
             fail(ErrorKind::kUsage, "{}: not set; image_folder needs a folder with a folder a class", key);
+        for (const std::string& root : roots) check_path(root, key);
         std::map<std::string, std::vector<uint32_t>> found;  // class: the roots that have it
         for (uint32_t root = 0; root < roots_.size(); ++root) list_classes(root, key, found);
         if (train) {
@@ -74,10 +82,12 @@ class ImageFolder final : public PictureSource {
         } else {
             for (const auto& [name, ignored] : found) classes_.push_back(name);
         }
+        std::vector<std::string> visited;
         for (const auto& [name, in] : found) {
             const auto label = std::lower_bound(classes_.begin(), classes_.end(), name) - classes_.begin();
-            for (const uint32_t root : in) list_pictures(root, name, static_cast<int32_t>(label));
+            for (const uint32_t root : in) list_pictures(root, name, static_cast<int32_t>(label), key, visited);
         }
+        warn_of_repeated(visited, key);
     }
 
     int64_t size() const override { return static_cast<int64_t>(entries_.size()); }
@@ -156,6 +166,7 @@ class ImageFolder final : public PictureSource {
         try {
             for (const auto& entry : fs::directory_iterator(folder)) {
                 if (hidden(entry.path()) || !entry.is_directory()) continue;
+                check_path(entry.path().native(), key);
                 found[entry.path().filename().string()].push_back(root);
                 ++classes;
             }
@@ -167,10 +178,11 @@ class ImageFolder final : public PictureSource {
         }
     }
 
-    void list_pictures(uint32_t root, const std::string& name, int32_t label) {
+    void list_pictures(uint32_t root, const std::string& name, int32_t label, const char* key,
+                       std::vector<std::string>& visited) {
         const fs::path folder = fs::path(roots_[root]) / name;
         try {
-            for (const std::string& picture : pictures_in(folder)) {
+            for (const std::string& picture : pictures_in(folder, key, visited)) {
                 entries_.push_back({names_.size(), label, root});
                 names_ += name;
                 names_ += '/';

@@ -16,7 +16,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), file_(-1) {
     if (path_.empty() || path_.back() == '/') fail(ErrorKind::kRuntime, "cannot write '{}': it names no file", path_);
     struct stat status {};
     if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-        file_.reset(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+        file_.reset(open_path(path_, O_WRONLY | O_CLOEXEC));
         if (!file_.open()) fail_write(path_, errno);
         return;
     }
@@ -24,7 +24,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), file_(-1) {
     // process of the same number is stepped over, never overwritten.
     for (int attempt = 0; !file_.open(); ++attempt) {
         temporary_ = fmt::format("{}/.lockstep-tmp-{}-{}", folder_of(path_), ::getpid(), attempt);
-        const int fd = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        const int fd = open_path(temporary_, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0) {
             file_.reset(fd);
         } else if (errno != EEXIST && errno != EINTR) {

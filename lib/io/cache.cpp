@@ -44,7 +44,7 @@ std::string own_temporary_folder() {
 /// Held until it goes, or until the process ends. Where the file system has no locks two processes may both make a
 /// copy: the same, renamed twice.
 Descriptor lock_of(const std::string& path) {
-    Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    Descriptor file(open_path(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!file.open()) fail(ErrorKind::kRuntime, "cannot write {}: {}; {}", path, system_reason(errno), kAdvice);
     while (::flock(file.get(), LOCK_EX) != 0 && errno == EINTR) {
     }

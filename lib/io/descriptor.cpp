@@ -1,10 +1,13 @@
 #include "io/descriptor.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+
+#include "io/shown_path.hpp"
 
 namespace lockstep {
 
@@ -12,6 +15,12 @@ int Descriptor::close() {
     if (fd_ < 0) return 0;
     // Not repeated after EINTR: Linux has released the number by then, and another thread may own it.
     return ::close(std::exchange(fd_, -1)) == 0 || errno == EINTR ? 0 : errno;
+}
+
+int open_path(const std::string& path, int flags, unsigned mode) {
+    if (path.find('\0') == std::string::npos) return ::open(path.c_str(), flags, mode);
+    errno = EINVAL;
+    return -1;
 }
 
 std::string system_reason(int error) {
@@ -40,7 +49,7 @@ void fail_write(const std::string& path, int error) {
     if (error == ENOSPC || error == EDQUOT) advice = "; free some space or write elsewhere";
     if (error == EROFS || error == EACCES || error == EPERM) advice = "; write to a folder that this user may change";
     if (error == ENOENT || error == ENOTDIR) advice = "; does its folder exist?";
-    fail(ErrorKind::kRuntime, "cannot write {}: {}{}", path, system_reason(error), advice);
+    fail(ErrorKind::kRuntime, "cannot write {}: {}{}", shown_path(path), system_reason(error), advice);
 }
 
 }  // namespace lockstep

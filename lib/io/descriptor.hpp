@@ -30,6 +30,9 @@ class Descriptor {
     int fd_;
 };
 
+/// open(2); EINVAL for a path with a zero in it, of which the system would see the part before.
+int open_path(const std::string& path, int flags, unsigned mode = 0);
+
 std::string system_reason(int error);  // "No space left on device"
 
 /// All bytes, whatever number of writes it takes; 0 or errno.

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "io/descriptor.hpp"
 #include "io/files.hpp"
+#include "io/shown_path.hpp"
 
 namespace lockstep {
 namespace {
@@ -110,13 +111,13 @@ std::vector<std::byte> gunzip(std::span<const std::byte> packed, const std::stri
 // zlib's own reader: it unpacks no more than it is asked for, and passes on what is not packed.
 std::vector<std::byte> read_file_start(const std::string& path, size_t bytes) {
     const std::unique_ptr<gzFile_s, CloseGzip> file(gzopen(path.c_str(), "rbe"));
-    if (!file) fail(ErrorKind::kData, "cannot open {}: {}", path, system_reason(errno));
+    if (!file) fail(ErrorKind::kData, "cannot open {}: {}", shown_path(path), system_reason(errno));
     std::vector<std::byte> start(bytes);
     const int count = gzread(file.get(), start.data(), static_cast<unsigned>(bytes));
     if (count < 0) {
         int code = Z_OK;
         const char* const reason = gzerror(file.get(), &code);
-        if (code == Z_ERRNO) fail(ErrorKind::kData, "cannot read {}: {}", path, system_reason(errno));
+        if (code == Z_ERRNO) fail(ErrorKind::kData, "cannot read {}: {}", shown_path(path), system_reason(errno));
         fail(ErrorKind::kData, "{}: damaged gzip data: {}; fetch the file again", path, reason);
     }
     start.resize(static_cast<size_t>(count));

@@ -12,7 +12,7 @@
 namespace lockstep {
 
 LineFile::LineFile(const std::string& path, int64_t keep_bytes) : path_(path), size_(keep_bytes) {
-    Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+    Descriptor file(open_path(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
     if (!file.open()) fail_write(path, errno);
     struct stat status {};
     if (::fstat(file.get(), &status) != 0) fail_write(path, errno);

@@ -8,14 +8,15 @@
 #include <cerrno>
 
 #include "core/error.hpp"
+#include "io/shown_path.hpp"
 
 namespace lockstep {
 namespace {
 
 int open_to_read(const std::string& path) {
     // Of files it says nothing; a pipe, which is refused, would wait for a writer without it.
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) fail(ErrorKind::kData, "cannot open {}: {}", path, system_reason(errno));
+    const int fd = open_path(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) fail(ErrorKind::kData, "cannot open {}: {}", shown_path(path), system_reason(errno));
     return fd;
 }
 
@@ -38,8 +39,9 @@ void read_from(int fd, const std::string& path, int64_t offset, std::span<std::b
 
 RandomFile::RandomFile(std::string path, bool keep_open) : path_(std::move(path)), file_(open_to_read(path_)) {
     struct stat status {};
-    if (::fstat(file_.get(), &status) != 0) fail(ErrorKind::kData, "cannot read {}: {}", path_, system_reason(errno));
-    if (!S_ISREG(status.st_mode)) fail(ErrorKind::kData, "cannot read {}: it is no file", path_);
+    if (::fstat(file_.get(), &status) != 0)
+        fail(ErrorKind::kData, "cannot read {}: {}", shown_path(path_), system_reason(errno));
+    if (!S_ISREG(status.st_mode)) fail(ErrorKind::kData, "cannot read {}: it is no file", shown_path(path_));
     size_ = status.st_size;
     if (!keep_open) file_.close();
 }

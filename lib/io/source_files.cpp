@@ -6,10 +6,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/log.hpp"
 #include "io/random_file.hpp"
+#include "io/shown_path.hpp"
 
 namespace lockstep {
 namespace {
@@ -45,10 +49,11 @@ std::vector<std::string> files_in(const std::string& folder) {
 
 }  // namespace
 
-std::vector<std::string> source_files(const std::vector<std::string>& paths, const char* key) {
+std::vector<std::string> listed_files(const std::vector<std::string>& paths, const char* key) {
     if (paths.empty()) fail(ErrorKind::kUsage, "{}: not set; this format needs a path or a list of paths", key);
     std::vector<std::string> files;
     for (const std::string& path : paths) {
+        check_path(path, key);
         std::error_code error;
         if (fs::is_regular_file(path, error)) {
             files.push_back(path);
@@ -66,9 +71,38 @@ std::vector<std::string> source_files(const std::vector<std::string>& paths, con
                  folder ? "no file in this folder" : "no such file, and as a pattern it matches none");
         }
         std::sort(found.begin(), found.end());
+        for (const std::string& file : found) check_path(file, key);
         files.insert(files.end(), found.begin(), found.end());
     }
     return files;
+}
+
+std::vector<std::string> source_files(const std::vector<std::string>& paths, const char* key) {
+    std::vector<std::string> files = listed_files(paths, key);
+    warn_of_repeated(files, key);
+    return files;
+}
+
+void warn_of_repeated(const std::vector<std::string>& files, const char* key) {
+    std::map<std::pair<dev_t, ino_t>, std::string> known;
+    int64_t repeated = 0;
+    std::string example;
+    for (const std::string& file : files) {
+        struct stat status {};
+        if (::stat(file.c_str(), &status) != 0) continue;  // told when it is opened
+        const auto [first, added] = known.try_emplace({status.st_dev, status.st_ino}, file);
+        if (added || repeated++ > 0) continue;
+        example = first->second == file ? fmt::format("{} is named twice", file)
+                                        : fmt::format("{} and {} are the same", first->second, file);
+    }
+    if (repeated == 0) return;
+    const std::string more = repeated == 1 ? "" : fmt::format(" (and {} more)", repeated - 1);
+    warn("{}: {}{}: the samples in it count twice in every epoch", key, example, more);
+}
+
+void check_path(const std::string& path, const char* key) {
+    if (!is_odd_path(path)) return;
+    fail(ErrorKind::kUsage, "{}: {}: a control character in the name of a file; rename it", key, shown_path(path));
 }
 
 std::string file_fingerprint(const std::string& path) {

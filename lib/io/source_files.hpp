@@ -10,8 +10,17 @@ namespace lockstep {
 
 /// Files for data.train or data.test (`key`): a file itself; of a folder the files in it, hidden ones left out; of a
 /// glob what it matches; folders and globs in byte order of their names, whatever the locale. kUsage for none given,
-/// kData where one is missing or matches nothing.
+/// kData where one is missing or matches nothing. Warns of files that are among them twice.
 std::vector<std::string> source_files(const std::vector<std::string>& paths, const char* key);
+
+/// The same without a warning where a file is among them twice.
+std::vector<std::string> listed_files(const std::vector<std::string>& paths, const char* key);
+
+/// Warns where a file (or folder) is among them more than once, by whatever name: some mean it, most do not.
+void warn_of_repeated(const std::vector<std::string>& files, const char* key);
+
+/// kUsage where the path is none that can be shown on one line of a message.
+void check_path(const std::string& path, const char* key);
 
 /// "name size hash": the name without its folder; the hash is of everything up to 256 MiB, beyond of the first and the
 /// last MiB. kData where it cannot be read.

@@ -11,6 +11,9 @@
 #include <csignal>
 
 #include "io/atomic_file.hpp"
+#include "io/random_file.hpp"
+#include "io/shown_path.hpp"
+#include "io/source_files.hpp"
 #include "io/temp_folder.hpp"
 
 using namespace lockstep;
@@ -98,6 +101,42 @@ TEST_CASE("reading what is not there, a folder, or through a file is a data erro
         CHECK(error->kind == ErrorKind::kData);
         CHECK(error->says(row.path));
         CHECK(error->says(row.reason));
+        CHECK(error->one_line());
+    }
+}
+
+TEST_CASE("the name of a file never breaks a message, and is never cut off at a zero") {
+    CHECK(shown_path("data/a b.csv") == "data/a b.csv");
+    CHECK(shown_path("données.csv") == "données.csv");
+    const std::string zero = "name" + std::string(1, '\0') + "\r\n\x1b[2J\x7f";
+    CHECK(shown_path(zero) == "name\\x00\\x0d\\x0a\\x1b[2J\\x7f");
+    const TempFolder folder;
+    folder.write("name", "seen");
+    const std::string path = folder / std::string("name") + std::string(1, '\0') + "\n.csv";
+    for (const auto& open :
+         {+[](const std::string& p) { read_file(p); }, +[](const std::string& p) { RandomFile f(p); },
+          +[](const std::string& p) { write_file_synced(p, {}); },
+          +[](const std::string& p) { source_files({p}, "data.train"); }}) {
+        const auto error = caught([&] { open(path); });
+        REQUIRE(error);
+        CHECK(error->one_line());
+        CHECK(error->says("name\\x00\\x0a.csv"));
+    }
+    CHECK(text_of(read_file(folder / "name")) == "seen");
+}
+
+TEST_CASE("files are listed in byte order; one with a line end in its name is refused") {
+    const TempFolder folder;
+    for (const char* name : {"b.csv", "B.csv", "a.csv", ".hidden.csv"}) folder.write(name, "1");
+    const std::vector<std::string> sorted{folder / "B.csv", folder / "a.csv", folder / "b.csv"};
+    CHECK(source_files({folder.path()}, "data.train") == sorted);
+    CHECK(source_files({folder / "*.csv"}, "data.train") == sorted);
+    folder.write("two\nlines.csv", "1");
+    for (const std::string& path : {folder.path(), folder / "*.csv", folder / "two\nlines.csv"}) {
+        const auto error = caught([&] { source_files({path}, "data.train"); });
+        REQUIRE(error);
+        CHECK(error->kind == ErrorKind::kUsage);
+        CHECK(error->says("data.train: " + folder.path() + "/two\\x0alines.csv: a control character"));
         CHECK(error->one_line());
     }
 }
