@@ -61,6 +61,7 @@ std::unique_ptr<Arrays> open_arrays(const Config& config, const DataPaths& paths
     std::vector<std::string> files;
     if (!paths.images.empty() && !paths.labels.empty()) {
         files = {paths.images, paths.labels};
+        for (const std::string& file : files) check_path(file, key);
     } else if (paths.paths.size() == 1) {
         files = source_files(paths.paths, key);
     }

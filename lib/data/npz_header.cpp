@@ -69,7 +69,7 @@ void read_shape(std::string_view text, NpyHeader& header, const std::string& pla
         const auto [rest, error] = std::from_chars(extents.data(), extents.data() + extents.size(), extent);
         if (error != std::errc() || extent < 0 ||
             __builtin_mul_overflow(elements, std::max<int64_t>(extent, 1), &elements) ||
-            elements > std::numeric_limits<int64_t>::max() / 8) {
+            elements > std::numeric_limits<int64_t>::max() / 16) {
             fail(ErrorKind::kData, "{}: its header has a shape that is none: {}", place, shown(text));
         }
         header.shape.push_back(extent);

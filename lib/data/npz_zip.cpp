@@ -20,7 +20,7 @@ constexpr int64_t kPiece = int64_t{1} << 20;
 class Fields {
   public:
     Fields(const RandomFile& file, int64_t offset, int64_t bytes) : offset_(offset) {
-        if (offset < 0 || bytes < 0 || offset + bytes > file.size()) {
+        if (offset < 0 || bytes < 0 || offset > file.size() || bytes > file.size() - offset) {
             fail(ErrorKind::kData, "{}: damaged: {} bytes at 0x{:x} are needed, the file ends at 0x{:x}", file.path(),
                  bytes, offset, file.size());
         }
@@ -125,6 +125,10 @@ std::vector<ZipMember> zip_members(const RandomFile& file) {
             fail(ErrorKind::kData, "{}: damaged: no member starts at 0x{:x}", file.path(), header);
         }
         member.offset = header + static_cast<int64_t>(kLocalBytes + local.u16(26) + local.u16(28));
+        if (member.bytes < 0 || member.packed_bytes < 0 || (!member.deflated && member.bytes != member.packed_bytes)) {
+            fail(ErrorKind::kData, "{}: damaged: member {} is said to have {} bytes, packed into {}", file.path(),
+                 member.name, member.bytes, member.packed_bytes);
+        }
         if (member.packed_bytes > file.size() - member.offset) {
             fail(ErrorKind::kData, "{}: truncated: member {} at 0x{:x} has {} bytes, the file ends at 0x{:x}",
                  file.path(), member.name, member.offset, member.packed_bytes, file.size());
@@ -146,7 +150,8 @@ void unpack_member(const RandomFile& file, const ZipMember& member,
     const auto hand_on = [&](std::span<const std::byte> piece) {
         crc = crc32(crc, reinterpret_cast<const Bytef*>(piece.data()), static_cast<uInt>(piece.size()));
         made += static_cast<int64_t>(piece.size());
-        take(piece);
+        if (made <= member.bytes)
+            take(piece);  // what is more is damage, or an attack: it is counted, and refused below
     };
     int status = Z_OK;
     for (int64_t at = 0; at < member.packed_bytes && status != Z_STREAM_END;) {

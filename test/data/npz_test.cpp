@@ -153,3 +153,53 @@ TEST_CASE("a damaged archive is refused") {
     config.data.y = "labels";
     CHECK(refusal(config).find("xy_stored.npz: no array labels in it; it has x, y") != std::string::npos);
 }
+
+TEST_CASE("sizes and offsets that no file can have are refused, not believed") {
+    const TempFolder folder;
+    const Bytes whole = read_file(kNpy + "xy_stored.npz");
+    const auto number = [](uint64_t value, size_t bytes) {
+        std::string text;
+        for (size_t i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 0xff);
+        return text;
+    };
+    const std::string text = text_of(whole);
+    const size_t entry = text.find("PK\x01\x02"), end = text.rfind("PK\x05\x06");
+    REQUIRE((entry != std::string::npos && end != std::string::npos));
+    const auto says = [&](const std::string& archive, const std::string& words) {
+        const std::string message = refusal(table_config("npz", folder.write("odd.npz", archive)));
+        INFO(message);
+        CHECK(message.find(words) != std::string::npos);
+    };
+    std::string larger = text;
+    larger.replace(entry + 24, 4, number(449, 4));  // of a member that is not packed
+    says(larger, "member x.npy is said to have 449 bytes, packed into 448");
+
+    // Sizes of 64 bits stand in an extra field: here -1.
+    std::string negative = text;
+    negative.replace(entry + 20, 8, number(UINT64_MAX, 8));
+    negative.replace(entry + 30, 2, number(20, 2));
+    negative.insert(entry + 46 + 5, number(1, 2) + number(16, 2) + number(UINT64_MAX, 8) + number(UINT64_MAX, 8));
+    negative.replace(end + 20 + 12, 4, number(end + 20 - entry, 4));
+    says(negative, "member x.npy is said to have -1 bytes, packed into -1");
+
+    for (const uint64_t offset : {uint64_t{INT64_MAX}, uint64_t{INT64_MAX} - 40, UINT64_MAX}) {
+        std::string far = text;  // where the directory of 64 bits would be
+        far.insert(end, number(0x07064b50, 4) + number(0, 4) + number(offset, 8) + number(1, 4));
+        says(far, "damaged: 56 bytes at ");
+    }
+    const std::string directory = number(0x06064b50, 4) + number(44, 8) + number(45, 2) + number(45, 2) + number(0, 8) +
+                                  number(2, 8) + number(2, 8) + number(INT64_MAX, 8) + number(1, 8);
+    std::string endless = text;
+    endless.insert(end, directory + number(0x07064b50, 4) + number(0, 4) + number(end, 8) + number(1, 4));
+    says(endless, fmt::format("damaged: {} bytes at 0x1 are needed", INT64_MAX));
+}
+
+TEST_CASE("a shape whose bytes cannot be counted is none") {
+    const TempFolder folder;
+    const std::string dictionary = "{'descr': '<f8', 'fortran_order': False, 'shape': (1152921504606846975,)}";
+    std::string head("\x93NUMPY\x01\x00", 8);
+    head += static_cast<char>(dictionary.size());
+    head += '\0';
+    const std::string path = folder.write("x.npy", head + dictionary);
+    CHECK(refusal(arrays_config(path, path)).find("its header has a shape that is none") != std::string::npos);
+}
