@@ -77,6 +77,13 @@ void check(const ColumnSpec& spec) {
     }
     if (spec.type != ColumnType::kCross && spec.of.size() > 1) refuse(spec, "of must name one column");
     if (spec.hash != 0 && (!categories || spec.hash < 1)) refuse(spec, "hash is for categories, and at least 1");
+    if (spec.embedding > 0 && !categories && spec.type != ColumnType::kBucket) {
+        refuse(spec, "embedding is for categories; type = \"categorical\" makes some of numbers, too");
+    }
+    if (!spec.vocabulary.empty() && !categories && spec.type != ColumnType::kLabel) {
+        refuse(spec, "vocabulary is for categories and labels");
+    }
+    if (!spec.boundaries.empty() && spec.type != ColumnType::kBucket) refuse(spec, "boundaries are for a bucket");
     if (spec.hash > 0 && !spec.vocabulary.empty()) refuse(spec, "hash and vocabulary: one of the two");
     const bool number = spec.type == ColumnType::kNumeric || spec.type == ColumnType::kBucket;
     const bool usual = spec.missing == MissingPolicy::kUsual || spec.missing == MissingPolicy::kRefuse;

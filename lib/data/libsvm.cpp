@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <deque>
 #include <memory>
 #include <set>
 #include <utility>
@@ -15,8 +14,8 @@
 #include "core/log.hpp"
 #include "data/libsvm_row.hpp"
 #include "data/normalisation.hpp"
+#include "data/table_files.hpp"
 #include "data/table_text.hpp"
-#include "io/source_files.hpp"
 
 namespace lockstep {
 namespace {
@@ -33,80 +32,56 @@ struct Meaning {
     int64_t index_of(int64_t written) const { return written - (from_zero ? 0 : 1); }
 };
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+/// The rows of one split.
 class LibsvmFiles {
   public:
-    LibsvmFiles(const Config& config, const DataPaths& paths, const char* key, int64_t memory) {
-        for (const std::string& path : source_files(paths.paths, key)) {
-            files_.emplace_back(path, config.device.cache, memory);
-        }
-    }
+    LibsvmFiles(const Config& config, const DataPaths& paths, const char* key, int64_t memory)
+        : files_(config, paths, key, memory) {}
+
+    const TableFiles& files() const { return files_; }
 
     /// Calls visit(row, place) for every row, and keeps where they lie.
     template <class Visit>
     void index(Visit visit) {
-        rows_ = 0;
-        first_rows_.clear();
         LibsvmRow row;
-        for (File& file : files_) {
-            file.offsets.clear();
-            first_rows_.push_back(rows_);
+        files_.index([&](TableFiles::File& file, size_t) {
             LineScan scan(file.text);
-            while (const auto line = scan.next()) {
+            while (auto line = scan.next()) {
+                // A byte order mark, which editors leave at the start, is no part of the first label.
+                const bool marked = scan.offset() == 0 && line->starts_with(kByteOrderMark);
+                if (marked) line->remove_prefix(kByteOrderMark.size());
                 const auto place = [&] { return fmt::format("{}:{}", file.text.path(), scan.number()); };
                 if (!parse_libsvm_row(*line, place, row)) continue;
-                file.offsets.push_back(scan.offset());
-                ++rows_;
+                file.offsets.push_back(scan.offset() + (marked ? static_cast<int64_t>(kByteOrderMark.size()) : 0));
                 visit(row, place);
             }
-        }
-        if (rows_ == 0) fail(ErrorKind::kData, "{}: no rows", path());
-    }
-
-    int64_t rows() const { return rows_; }
-    const std::string& path() const { return files_.front().text.path(); }
-    std::string fingerprint() const {
-        std::string text = fmt::format("libsvm {} rows", rows_);
-        for (const File& file : files_) text += fmt::format(", {}", file.text.fingerprint());
-        return text;
-    }
-    int64_t memory_bytes() const {
-        int64_t bytes = rows_ * static_cast<int64_t>(sizeof(int64_t));
-        for (const File& file : files_) bytes += file.text.memory_bytes();
-        return bytes;
+        });
+        if (files_.rows() == 0) fail(ErrorKind::kData, "{}: no rows", files_.path());
     }
 
     /// Calls use(row, place) for row number `index`.
     template <class Use>
     int32_t with_row(int64_t index, Use use) const {
-        const auto after = std::upper_bound(first_rows_.begin(), first_rows_.end(), index);
-        const File& file = files_[static_cast<size_t>(after - first_rows_.begin()) - 1];
-        const auto i = static_cast<size_t>(index - *std::prev(after));
-        const int64_t offset = file.offsets[i];
-        const int64_t end = i + 1 < file.offsets.size() ? file.offsets[i + 1] : file.text.size();
+        const TableFiles::Place at = files_.place(index);
         return scratch_.use([&](Scratch& own) {
-            std::string_view line = file.text.read(offset, end - offset, own.text);
+            std::string_view line = at.text.read(at.offset, at.bytes, own.text);
             line = line.substr(0, line.find('\n'));
             if (line.ends_with('\r')) line.remove_suffix(1);
-            const auto place = [&] { return fmt::format("{} at 0x{:x}", file.text.path(), offset); };
+            const auto place = [&] { return fmt::format("{} at 0x{:x}", at.text.path(), at.offset); };
             parse_libsvm_row(line, place, own.row);
             return use(own.row, place);
         });
     }
 
   private:
-    struct File {
-        File(const std::string& path, const std::string& cache, int64_t memory) : text(path, cache, memory) {}
-        TableText text;
-        std::vector<int64_t> offsets;  // of the rows
-    };
     struct Scratch {
         std::string text;
         LibsvmRow row;
     };
 
-    std::deque<File> files_;
-    std::vector<int64_t> first_rows_;  // of each file
-    int64_t rows_ = 0;
+    TableFiles files_;
     mutable Lent<Scratch> scratch_;
 };
 
@@ -131,12 +106,12 @@ int32_t encode(const LibsvmRow& row, const Meaning& meaning, FunctionRef<std::st
          meaning.labels.size(), shown(fmt::format("{}", fmt::join(meaning.labels, ", "))));
 }
 
-Meaning learn(const Config& config, LibsvmFiles& files) {
+Meaning learn(const Config& config, LibsvmFiles& rows) {
     Meaning meaning;
     meaning.regression = config.train.loss == "mse";
     std::set<double> labels;
     int64_t largest = 0;
-    files.index([&](const LibsvmRow& row, FunctionRef<std::string()> place) {
+    rows.index([&](const LibsvmRow& row, FunctionRef<std::string()> place) {
         if (!row.entries.empty()) {
             meaning.from_zero = meaning.from_zero || row.entries.front().index == 0;
             largest = std::max(largest, row.entries.back().index);
@@ -149,10 +124,11 @@ Meaning learn(const Config& config, LibsvmFiles& files) {
         if (!meaning.regression) labels.insert(row.label);
     });
     meaning.features = std::max(largest, config.data.features) + (meaning.from_zero ? 1 : 0);
-    if (meaning.features == 0) fail(ErrorKind::kData, "{}: no row has any index:value", files.path());
+    if (meaning.features == 0) fail(ErrorKind::kData, "{}: no row has any index:value", rows.files().path());
     if (!meaning.regression) meaning.labels.assign(labels.begin(), labels.end());
     if (!meaning.regression && meaning.labels.size() < 2) {
-        fail(ErrorKind::kData, "{}: one label alone ({}), at least 2 are needed", files.path(), meaning.labels.front());
+        fail(ErrorKind::kData, "{}: one label alone ({}), at least 2 are needed", rows.files().path(),
+             meaning.labels.front());
     }
     const auto scales = channel_scales(config.data, static_cast<int>(meaning.features));
     if (scales.size() > 1) fail(ErrorKind::kUsage, "data.mean, data.std: libsvm takes one value for all indices");
@@ -161,54 +137,33 @@ Meaning learn(const Config& config, LibsvmFiles& files) {
 }
 
 struct Split {
-    LibsvmFiles files;
+    LibsvmFiles rows;
     std::shared_ptr<const Meaning> meaning;
     Split(const Config& config, const DataPaths& paths, const char* key, int64_t memory)
-        : files(config, paths, key, memory) {}
+        : rows(config, paths, key, memory) {}
 
-    bool held(int64_t memory) const { return held_bytes(files.rows(), meaning->features) <= memory; }
-    int64_t memory_bytes(int64_t memory) const {
-        return held(memory) ? held_bytes(files.rows(), meaning->features) : files.memory_bytes();
-    }
+    const TableFiles& files() const { return rows.files(); }
+    int channels() const { return static_cast<int>(meaning->features); }
     int32_t make(int64_t row, std::span<float> values) const {
-        return files.with_row(row, [&](const LibsvmRow& found, FunctionRef<std::string()> place) {
+        return rows.with_row(row, [&](const LibsvmRow& found, FunctionRef<std::string()> place) {
             return encode(found, *meaning, place, values);
         });
     }
+    static std::unique_ptr<Dataset> dataset(std::shared_ptr<Split> split, int64_t memory);
 };
 
-struct Opened {
-    std::shared_ptr<Split> train, test;
-};
-
-/// Both splits indexed, and every row of the test split checked.
-Opened open_files(const Config& config, int64_t memory) {
-    Opened opened;
-    opened.train = std::make_shared<Split>(config, config.data.train, "data.train", memory);
-    opened.train->meaning = std::make_shared<const Meaning>(learn(config, opened.train->files));
-    if (config.data.test.empty()) return opened;
-    opened.test = std::make_shared<Split>(config, config.data.test, "data.test", memory);
-    opened.test->meaning = opened.train->meaning;
-    std::vector<float> values(static_cast<size_t>(opened.train->meaning->features));
-    opened.test->files.index([&](const LibsvmRow& row, FunctionRef<std::string()> place) {
-        encode(row, *opened.train->meaning, place, values);
-    });
-    return opened;
-}
-
-std::unique_ptr<Dataset> dataset(std::shared_ptr<Split> split, int64_t memory) {
-    const Meaning& meaning = *split->meaning;
-    const int64_t rows = split->files.rows();
+std::unique_ptr<Dataset> Split::dataset(std::shared_ptr<Split> split, int64_t memory) {
+    const int64_t rows = split->files().rows();
+    const auto width = static_cast<size_t>(split->channels());
     TableSplit facts{
-        rows, {1, 1, static_cast<int>(meaning.features)}, meaning.classes(), {}, split->files.fingerprint()};
-    if (!split->held(memory)) {
+        rows, {1, 1, split->channels()}, split->meaning->classes(), {}, split->files().fingerprint("libsvm", "rows")};
+    if (!split->files().held(split->channels(), memory)) {
         return made_table(std::move(facts), [split = std::move(split)](int64_t row, std::span<float> values) {
             return split->make(row, values);
         });
     }
     HeldRows held;
-    held.values.resize(static_cast<size_t>(rows * meaning.features));
-    const auto width = static_cast<size_t>(meaning.features);
+    held.values.resize(static_cast<size_t>(rows) * width);
     for (int64_t row = 0; row < rows; ++row) {
         const auto values = std::span(held.values).subspan(static_cast<size_t>(row) * width, width);
         held.labels.push_back(split->make(row, values));
@@ -216,31 +171,37 @@ std::unique_ptr<Dataset> dataset(std::shared_ptr<Split> split, int64_t memory) {
     return held_table(std::move(facts), std::move(held));
 }
 
+/// Both splits indexed, and every row of the test split checked.
+TableSplits<Split> open_files(const Config& config, int64_t memory) {
+    TableSplits<Split> opened;
+    opened.train = std::make_shared<Split>(config, config.data.train, "data.train", memory);
+    opened.train->meaning = std::make_shared<const Meaning>(learn(config, opened.train->rows));
+    if (config.data.test.empty()) return opened;
+    opened.test = std::make_shared<Split>(config, config.data.test, "data.test", memory);
+    opened.test->meaning = opened.train->meaning;
+    std::vector<float> values(static_cast<size_t>(opened.train->channels()));
+    opened.test->rows.index([&](const LibsvmRow& row, FunctionRef<std::string()> place) {
+        encode(row, *opened.train->meaning, place, values);
+    });
+    return opened;
+}
+
 }  // namespace
 
 DataSplits open_libsvm(const Config& config, int64_t memory) {
-    Opened opened = open_files(config, memory);
-    DataSplits splits;
-    splits.train = dataset(std::move(opened.train), memory);
-    if (opened.test) splits.test = dataset(std::move(opened.test), memory);
-    return splits;
+    return open_files(config, memory).datasets(memory);
 }
 
 DataFacts libsvm_facts(const Config& config, int64_t memory) {
-    const Opened opened = open_files(config, memory);
+    const TableSplits<Split> opened = open_files(config, memory);
     const Meaning& meaning = *opened.train->meaning;
     DataFacts facts;
-    facts.samples = opened.train->files.rows();
-    facts.shape = {1, 1, static_cast<int>(meaning.features)};
+    opened.tell(facts, memory);
     facts.classes = meaning.classes();
-    facts.memory_bytes = opened.train->memory_bytes(memory);
     facts.notes.push_back(
         fmt::format("indices {} to {}", meaning.from_zero ? 0 : 1, meaning.features - (meaning.from_zero ? 1 : 0)));
     facts.notes.push_back(meaning.regression ? std::string("labels: numbers (regression)")
                                              : shown(fmt::format("labels: {}", fmt::join(meaning.labels, ", "))));
-    if (!opened.test) return facts;
-    facts.test_samples = opened.test->files.rows();
-    facts.memory_bytes += opened.test->memory_bytes(memory);
     return facts;
 }
 

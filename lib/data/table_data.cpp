@@ -1,6 +1,7 @@
 #include "data/table_data.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/error.hpp"
@@ -80,7 +81,9 @@ std::unique_ptr<Dataset> made_table(TableSplit split, RowMaker maker) {
 }
 
 int64_t held_bytes(int64_t rows, int64_t channels) {
-    return rows * (channels * static_cast<int64_t>(sizeof(float)) + static_cast<int64_t>(sizeof(int32_t)));
+    int64_t bytes = 0;
+    const int64_t row = channels * static_cast<int64_t>(sizeof(float)) + static_cast<int64_t>(sizeof(int32_t));
+    return __builtin_mul_overflow(rows, row, &bytes) ? std::numeric_limits<int64_t>::max() : bytes;
 }
 
 }  // namespace lockstep

@@ -90,6 +90,17 @@ bool is_label(const ColumnSpec& spec) {
     return spec.type == ColumnType::kLabel || spec.type == ColumnType::kTarget;
 }
 
+/// A column made of what is to be learned would tell the network the answer.
+void refuse_label(const TableColumn& column, const TableColumn& label, const std::vector<std::string>& names) {
+    for (const TableColumn::Part& part : column.parts) {
+        if (part.field != label.parts.front().field) continue;
+        fail(ErrorKind::kUsage,
+             "{}: data.columns: {} ({}) is made of {}, which is the {}: the network would be told what it is to learn",
+             column.spec.origin, column.spec.name, type_name(column.spec.type), names[static_cast<size_t>(part.field)],
+             type_name(label.spec.type));
+    }
+}
+
 /// Where none is declared: the column that data.label_column names, or the last of the file.
 void choose_label(std::vector<ColumnSpec>& specs, const std::string& label_column) {
     const auto labels = std::count_if(specs.begin(), specs.end(), is_label);
@@ -132,6 +143,7 @@ TableColumns::TableColumns(std::vector<ColumnSpec> specs, const std::vector<std:
         }
     }
     if (columns_.empty()) fail(ErrorKind::kUsage, "data.columns: no column but the label is read");
+    for (const TableColumn& column : columns_) refuse_label(column, label_, names_);
 }
 
 std::vector<int> TableColumns::order_of(const std::vector<std::string>& header, const std::string& path) const {

@@ -85,9 +85,12 @@ std::optional<double> parse_number(std::string_view text) {
 
 std::string shown(std::string_view text) {
     constexpr size_t kShort = 60;
+    size_t end = std::min(text.size(), kShort);
+    const auto inside = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };  // of UTF-8
+    while (end < text.size() && end > kShort - 3 && inside(end)) --end;
     std::string line;
-    for (const char c : text.substr(0, kShort)) line += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    return text.size() > kShort ? line + "…" : line;
+    for (const char c : text.substr(0, end)) line += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    return end < text.size() ? line + "…" : line;
 }
 
 }  // namespace lockstep

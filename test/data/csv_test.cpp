@@ -331,6 +331,21 @@ TEST_CASE("columns that do not fit the file or each other are refused with their
     says({y}, "no column but the label is read");
     says({y, y}, "the name stands twice");
     says({column({{"name", text("x")}, {"type", text("label")}}), y}, "2 columns are label or target");
+    using Texts = std::vector<std::string>;
+    const ConfigTable x = column({{"name", text("x")}});
+    says({column({{"name", text("x")}, {"type", text("numeric")}, {"embedding", int64_t{4}}}), y},
+         "x (numeric): embedding is for categories");
+    says({column({{"name", text("x")}, {"type", text("numeric")}, {"vocabulary", Texts{"1"}}}), y},
+         "x (numeric): vocabulary is for categories and labels");
+    says({column({{"name", text("x")}, {"type", text("numeric")}, {"boundaries", std::vector<double>{1}}}), y},
+         "x (numeric): boundaries are for a bucket");
+    // What is to be learned must not be told, by whatever name.
+    const std::string leak = " is made of y, which is the label: the network would be told what it is to learn";
+    says({x, y, column({{"name", text("xy")}, {"type", text("cross")}, {"of", Texts{"x", "y"}}})}, "xy (cross)" + leak);
+    says({x, y, column({{"name", text("again")}, {"of", Texts{"y"}}})}, "again (guess)" + leak);
+    says({x, column({{"name", text("y")}}),
+          column({{"name", text("answer")}, {"type", text("label")}, {"of", Texts{"y"}}})},
+         "y (guess)" + leak);
 }
 
 TEST_CASE("tables without a header and with separators of their own") {
@@ -357,4 +372,14 @@ TEST_CASE("tables without a header and with separators of their own") {
     diabetes.train.loss = "mse";
     CHECK(csv_facts(diabetes).samples == 442);
     CHECK(csv_facts(diabetes).shape.channels == 9);
+}
+
+TEST_CASE("text of a file in a message is short, on one line, and cut between characters") {
+    CHECK(shown("a\tb\nc") == "a b c");
+    const std::string x(59, 'x');
+    CHECK(shown(x + "é") == x + "…");
+    CHECK(shown(x + "y") == x + "y");
+    CHECK(shown(x + "yz") == x + "y…");
+    CHECK(shown(x.substr(1) + "€") == x.substr(1) + "…");
+    CHECK(shown(std::string(80, '\x80')).size() > 57);  // no UTF-8 at all
 }

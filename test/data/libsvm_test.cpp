@@ -126,3 +126,18 @@ TEST_CASE("the width can be set, indices may start at 0, and labels may be numbe
     CHECK(numbers.train->classes() == 0);
     CHECK(std::bit_cast<float>(numbers.train->label(0)) == 1.5F);
 }
+
+TEST_CASE("a byte order mark is no part of the first label") {
+    const TempFolder folder;
+    const std::string rows = "1 1:2 3:4\n0 2:1\n";
+    const auto plain = contents(*open_libsvm(table_config("libsvm", folder.write("plain", rows))).train);
+    const std::string marked = folder.write("marked", "\xef\xbb\xbf" + rows);
+    for (const int64_t memory : {kTableMemory, int64_t{0}}) {
+        CHECK(contents(*open_libsvm(table_config("libsvm", marked), memory).train) == plain);
+    }
+}
+
+TEST_CASE("what a split would take in memory is never less than nothing") {
+    CHECK(held_bytes(3, 2) == 3 * (2 * 4 + 4));
+    CHECK(held_bytes(int64_t{1} << 40, int64_t{1} << 30) == INT64_MAX);
+}
