@@ -1,4 +1,6 @@
 // lockstep explain: what another trainer's rules would have done with a job, beside what Lockstep does with it.
+#include <fmt/ranges.h>
+
 #include <filesystem>
 #include <memory>
 
@@ -37,7 +39,27 @@ LoadedConfig load(const ExplainCommand& command) {
     return loaded;
 }
 
+/// The example has a model, data and a length of its own: what would change them is refused, not passed over.
+void check_example(const ExplainCommand& command) {
+    std::vector<std::string> idle;
+    if (!command.files.empty()) idle.emplace_back("-c");
+    if (command.samples > 0) idle.emplace_back("--samples");
+    if (command.batch > 0) idle.emplace_back("--batch");
+    if (command.epochs > 0) idle.emplace_back("--epochs");
+    if (command.worker_batch > 0) idle.emplace_back("--worker-batch");
+    if (command.shift != "0") idle.emplace_back("--shift-ratio");
+    if (command.run) idle.emplace_back("--run");
+    for (const std::string& set : command.sets) {
+        if (!set.starts_with("optimizer.")) idle.push_back("--set " + set);
+    }
+    if (idle.empty()) return;
+    fail(ErrorKind::kUsage,
+         "explain --example has a model and data of its own, and takes --set optimizer.KEY=VALUE alone: leave out {}",
+         fmt::join(idle, ", "));
+}
+
 int show_example(const ExplainCommand& command) {
+    check_example(command);
     const Scheme& scheme = scheme_named(command.scheme);
     const int gpus = command.gpus > 0 ? command.gpus : kExampleGpus;
     const Config::Optimizer optimizer = example_optimizer(command.sets);
@@ -54,9 +76,12 @@ bool names_config(const ExplainCommand& command) {
 Question question_of(const ExplainCommand& command, const LoadedConfig& loaded) {
     Question q;
     if (names_config(command)) {
+        Config config = loaded.config;
+        if (command.batch > 0) config.batch.size = command.batch;
+        if (command.epochs > 0) config.train.steps.reset();
         // With --samples the data need not be there.
-        q = question_of(loaded.config, command.samples > 0 ? DataFacts{.samples = command.samples, .shape = {0, 0, 0}}
-                                                           : data_facts(loaded.config));
+        q = question_of(config, command.samples > 0 ? DataFacts{.samples = command.samples, .shape = {0, 0, 0}}
+                                                    : data_facts(config));
     } else if (command.samples == 0 || command.batch == 0) {
         fail(ErrorKind::kUsage,
              "explain: of what job? Name a config (-c FILE), or --samples and --batch, or --example");
@@ -84,8 +109,12 @@ std::string run(const ExplainCommand& command, const Facts& facts, const LoadedC
 
 int show(const ExplainCommand& command) {
     if (command.example) return show_example(command);
+    const Scheme& scheme = scheme_named(command.scheme);
+    if (command.shift == "real" && scheme.reading != Reading::kSameSamples) {
+        fail(ErrorKind::kUsage, "--shift-ratio real: workers of {} have none; leave it out", scheme.name);
+    }
     const LoadedConfig loaded = names_config(command) ? load(command) : LoadedConfig();
-    const Facts facts = explain(scheme_named(command.scheme), question_of(command, loaded));
+    const Facts facts = explain(scheme, question_of(command, loaded));
     const std::string outcome = command.run ? run(command, facts, loaded) : "";
     print_result(command.json ? facts_json(facts, outcome) + "\n" : facts_text(facts) + outcome);
     return 0;

@@ -36,6 +36,15 @@ expect_in_stdout "the sampler makes parts equal by reading the first samples aga
 expect_in_stdout "To get what was meant, on any number of ranks:  batch.size = 24  optimizer.lr = 0.05  train.epochs = 2"
 explain --scheme ddp --workers 2 -c small.toml --samples 1000 --json
 expect_in_stdout '"samples":1000,'
+# What the command line says of the batch and the length goes into all that follows from them.
+explain --scheme ddp --workers 2 -c small.toml --set model.name=resnet20 --set batch.shards=4 --batch 48 --json
+expect_in_stdout '"batch_norm_samples":24,'
+expect_in_stdout '"batch_norm_samples":12,'
+explain --scheme ddp --workers 2 -c small.toml --set train.steps=5
+expect_in_stdout "203 samples, batch 24, 5 steps, 2 workers"
+expect_in_stdout "train.steps = 5"
+explain --scheme ddp --workers 2 -c small.toml --set train.steps=5 --epochs 3
+expect_in_stdout "203 samples, batch 24, 3 epochs, 2 workers"
 [[ $(awk '{ if (length > widest) widest = length } END { print widest }' stdout) -gt 0 ]] || fail "nothing printed"
 
 # The model of two weights, to the last digit that the reference gives.
@@ -149,12 +158,26 @@ explain --scheme ddp --samples 10 --batch 2 --run
 refused "explain --run trains a config"
 explain --scheme ddp --example --set optimizer.name=lamb
 refused "lamb"
+explain --scheme ddp --example -c small.toml --epochs 3 --run --set batch.size=4 --set optimizer.lr=0.1
+refused "takes --set optimizer.KEY=VALUE alone: leave out -c, --epochs, --run, --set batch.size=4"
+explain --scheme ddp --workers 2 -c small.toml --shift-ratio real
+refused "--shift-ratio real: workers of ddp have none"
+explain --scheme estimator --workers 4096 --samples 1099511627776 --batch 1 --epochs 1000000
+refused "beyond 64 bits"
 import keras -- --batch_size=3
 refused "--from keras: it is tf_cnn_benchmarks, estimator, horovod or ddp"
 import tf_cnn_benchmarks -- --model=inception3
 refused "--model=inception3: Lockstep has no such network"
 import ddp -- python train.py
 refused "torchrun --nproc_per_node=P"
+import tf_cnn_benchmarks -- --model=lenet --weight_decay=-1
+refused "--weight_decay=-1: optimizer.l2 must be at least 0"
+import estimator -- --hidden_units 100,abc
+refused "--hidden_units 100,abc: the value is no list of whole numbers"
+import horovod -- horovodrun -np 4 python train.py --lr 1e308
+refused "--lr 1e308: optimizer.lr must be finite, got inf"
+import ddp -- torchrun --nproc_per_node=2 train.py --batch-size 9223372036854775807
+refused "batch.size can be at most"
 
 # Nothing but the executable knows of other trainers' rules.
 if grep -rlE --include=*.hpp --include=*.cpp --include=*.cu --include=*.h '"explain/' "$sources/lib" "$sources/cuda" | grep -v "^$sources/lib/explain/"; then
