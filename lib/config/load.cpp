@@ -58,7 +58,7 @@ class Loader {
             ReadValue read = read_value(*key, setting.value);
             if (read.fault.empty()) check_paths_utf8(*key, layer.directory, read);
             if (!read.fault.empty()) {
-                faults_.push_back(setting.origin + ": " + read.fault);
+                faults_.push_back(setting.origin + ": " + read.fault + advice(*key, layer));
                 broken_.insert(std::string(key->name));
                 continue;
             }
@@ -89,6 +89,16 @@ class Loader {
         }
         key.field.set(loaded_.config, value);
         loaded_.origins[std::string(key.name)] = origin;
+    }
+
+    /// Who sets train.epochs to 0 beside train.steps means to leave it out.
+    static std::string advice(const Key& key, const ConfigLayer& layer) {
+        const Key* const partner = key.field.optional ? partner_of(key) : nullptr;
+        for (const Setting& setting : layer.settings) {
+            if (partner != nullptr && setting.name == partner->name)
+                return fmt::format("; leave it out where {} is set", partner->name);
+        }
+        return "";
     }
 
     /// The whole array: a later layer's takes the place of an earlier one's.

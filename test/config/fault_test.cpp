@@ -138,6 +138,8 @@ TEST_CASE("neither or both of epochs and steps is refused") {
     CHECK(faults({{kLeast + "eval = { every_steps = 1, every_epochs = 1 }"}}) ==
           Lines{"1.toml:3:10: eval.every_epochs and eval.every_steps are both set; set exactly one"});
     CHECK(faults({{synthetic + "train.epochs = 0"}}) == Lines{"1.toml:2:7: train.epochs must be at least 1, got 0"});
+    CHECK(faults({{synthetic + "train.epochs = 0\ntrain.steps = 60"}}) ==
+          Lines{"1.toml:2:7: train.epochs must be at least 1, got 0; leave it out where train.steps is set"});
 }
 
 TEST_CASE("idx needs images and labels") {
