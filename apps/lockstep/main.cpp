@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include <exception>
+#include <filesystem>
 #include <string>
 
 #include "commands.hpp"
@@ -35,13 +36,36 @@ void add_global_options(CLI::App& app, GlobalOptions& global) {
         ->type_name("auto|bar|plain|none");
 }
 
+bool looks_like_setting(std::string_view word) {
+    const std::size_t equals = word.find('=');
+    return equals != std::string_view::npos && equals > 0 &&
+           word.substr(0, equals).find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.") == std::string_view::npos;
+}
+
+/// What words were meant for that no option takes, where they look like a setting or are a file; else "".
+std::string meant_fault(const CLI::App& chosen, const std::vector<std::string>& words) {
+    std::string settings, files;
+    for (const std::string& word : words) {
+        if (word.starts_with('-')) return "";
+        std::error_code ignored;
+        if (looks_like_setting(word)) settings.append(" --set ").append(word);
+        if (std::filesystem::is_regular_file(word, ignored)) files.append(" -c ").append(word);
+    }
+    if (!settings.empty() && chosen.get_option_no_throw("--set") != nullptr) {
+        return fmt::format("{}: write{}; --set takes one key each", fmt::join(words, " "), settings + files);
+    }
+    if (files.empty() || chosen.get_option_no_throw("--config") == nullptr) return "";
+    return fmt::format("{}: write{}", fmt::join(words, " "), files);
+}
+
 /// What is wrong with a command line: for a command that does not exist, its name.
 std::string usage_fault(const CLI::App& app, const CLI::ParseError& error) {
     const CLI::App* chosen = &app;
     while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
     const std::vector<std::string> unknown = app.remaining(true);
     if (chosen->get_require_subcommand_min() == 0 || unknown.empty() || unknown.front().starts_with('-')) {
-        return error.what();
+        const std::string meant = unknown.empty() ? "" : meant_fault(*chosen, unknown);
+        return meant.empty() ? error.what() : meant;
     }
     return fmt::format("{}: no such command", unknown.front());
 }
