@@ -20,12 +20,7 @@ namespace {
 
 void warn_of_others(const SafetensorsFile& file, const std::string& where, const ParameterTable& parameters) {
     constexpr std::size_t kShown = 8;
-    std::vector<std::string> others;
-    for (const TensorView& tensor : file.tensors()) {
-        const auto& own = parameters.stored();
-        if (std::none_of(own.begin(), own.end(), [&](const Parameter& p) { return p.name == tensor.name; }))
-            others.push_back(tensor.name);
-    }
+    std::vector<std::string> others = tensors_left_out(file, parameters);
     if (others.empty()) return;
     const std::size_t more = others.size() > kShown ? others.size() - kShown : 0;
     others.resize(others.size() - more);
@@ -82,6 +77,17 @@ std::string fingerprint_of(const InitialWeights& weights) {
         hash.update(tensor.bytes);
     }
     return fmt::format("{} tensors sha256 {}", file.tensors().size(), hash.hex());
+}
+
+std::vector<std::string> tensors_left_out(const SafetensorsFile& file, const ParameterTable& parameters) {
+    std::vector<std::string> others;
+    const auto& own = parameters.stored();
+    for (const TensorView& tensor : file.tensors()) {
+        if (std::string_view(tensor.name).ends_with(".num_batches_tracked")) continue;
+        if (std::none_of(own.begin(), own.end(), [&](const Parameter& p) { return p.name == tensor.name; }))
+            others.push_back(tensor.name);
+    }
+    return others;
 }
 
 void load_initial_weights(const InitialWeights& weights, const ParameterTable& parameters, float* flat) {

@@ -8,6 +8,7 @@
 
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
+#include "io/safetensors.hpp"
 #include "nn/parameters.hpp"
 
 namespace lockstep {
@@ -24,8 +25,12 @@ InitialWeights read_initial_weights(Communicator& comm, const Config& config);
 /// a file.
 std::string fingerprint_of(const InitialWeights& weights);
 
+/// Names of tensors that the model does not have, but for a counter that PyTorch keeps beside every batch norm
+/// (num_batches_tracked): no weights of PyTorch's are without it, and no result depends on it.
+std::vector<std::string> tensors_left_out(const SafetensorsFile& file, const ParameterTable& parameters);
+
 /// Fills `flat` (stored_elements() of them). Tensors that the model does not have are left out, with a warning that
-/// names them (PyTorch's num_batches_tracked). Throws kUsage with a line for each of the model's tensors that is
+/// names them. Throws kUsage with a line for each of the model's tensors that is
 /// missing or has another shape or type.
 void load_initial_weights(const InitialWeights& weights, const ParameterTable& parameters, float* flat);
 

@@ -75,6 +75,21 @@ TEST_CASE("tensors that the model does not have are left out, in whatever order 
     CHECK(text_of(folder / "torch/model.safetensors") == text_of(folder / "plain/model.safetensors"));
 }
 
+TEST_CASE("what is left out is named, but for PyTorch's counters of batches") {
+    TemporaryFolder folder;
+    const std::vector<float> values(6);
+    const auto bytes = std::as_bytes(std::span(values));
+    write_file_atomic(folder / "file", safetensors_bytes({{"fc1.weight", {2, 3}, "F32", bytes},
+                                                          {"bn1.num_batches_tracked", {}, "I64", bytes.first(8)},
+                                                          {"num_batches_tracked_by_me", {6}, "F32", bytes},
+                                                          {"head.bias", {6}, "F32", bytes}},
+                                                         {{"format", "pt"}}));
+    ParameterTable parameters;
+    parameters.add("fc1.weight", {2, 3}, {});
+    CHECK(tensors_left_out(SafetensorsFile::read(folder / "file"), parameters) ==
+          std::vector<std::string>{"num_batches_tracked_by_me", "head.bias"});
+}
+
 TEST_CASE("missing tensors and tensors of other shapes or types are all named") {
     TemporaryFolder folder;
     run_leg(short_job(), folder / "first", {1});
