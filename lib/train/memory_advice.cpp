@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 
 #include "backend/out_of_memory.hpp"
 #include "train/doctor_print.hpp"
@@ -17,12 +16,12 @@ constexpr double kUsable = 0.8;
 /// Of cuBLAS, where it is used: the largest that it is given on any GPU.
 constexpr std::int64_t kBlasWorkspace = std::int64_t{32} << 20;
 
-WorldForecast forecast_of(Config config, const DataFacts& facts, int world, std::int64_t micro) {
+Forecast forecast_of(Config config, const DataFacts& facts, int world, std::int64_t micro) {
     config.batch.micro = micro;
     ForecastOptions options;
     options.worlds = {world};
     options.any_passes = true;
-    return std::move(make_forecast(config, facts, options).worlds.front());
+    return make_forecast(config, facts, options);
 }
 
 /// What a rank at most holds on its device: there, too, the next samples arrive while the last ones are computed.
@@ -30,7 +29,8 @@ std::int64_t device_bytes_of(const Config& config, const DataFacts& facts, int w
     const std::int64_t input = 2 * micro * facts.shape.elements() * static_cast<std::int64_t>(sizeof(float));
     const std::int64_t libraries = config.device.arithmetic == "vendor" ? kBlasWorkspace : 0;
     std::int64_t most = 0;
-    for (const RankForecast& rank : forecast_of(config, facts, world, micro).ranks) {
+    const Forecast forecast = forecast_of(config, facts, world, micro);
+    for (const RankForecast& rank : forecast.worlds.front().ranks) {
         const MemoryForecast& m = rank.memory;
         most = std::max(most, m.weights + m.gradients + m.optimizer + m.exchange + m.activations + input + libraries);
     }
@@ -42,7 +42,14 @@ std::int64_t device_bytes_of(const Config& config, const DataFacts& facts, int w
 std::string memory_advice(const Config& config, const DataFacts& facts, int world, std::int64_t device_bytes) {
     const auto limit = static_cast<std::int64_t>(kUsable * static_cast<double>(device_bytes));
     // A rank's own part of the batch: a micro that holds all of it would change nothing.
-    const std::int64_t own = forecast_of(config, facts, world, config.batch.micro).most_samples;
+    const Forecast forecast = forecast_of(config, facts, world, config.batch.micro);
+    const std::int64_t own = forecast.worlds.front().most_samples;
+    if (forecast.norm_global) {  // in passes it would be refused
+        return fmt::format(
+            "with batch_norm.scope = \"global\" a rank's {} samples are in memory at once, and take about {}: use more "
+            "ranks, a GPU with more memory, or batch_norm.scope = \"shard\" with batch.micro (which is another run)",
+            own, bytes_text(device_bytes_of(config, facts, world, own)));
+    }
     const std::int64_t now = config.batch.micro > 0 ? std::min(config.batch.micro, own) : own;
     const std::int64_t shard =
         (config.batch.size + config.batch.shards - 1) / std::max<std::int64_t>(config.batch.shards, 1);

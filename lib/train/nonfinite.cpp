@@ -42,6 +42,18 @@ std::vector<std::string> bad_tensors(const ReplayContext& c) {
     return names;
 }
 
+/// What a replay of a part cannot know: batch norm makes a sample depend on others.
+std::string doubt(const Network& network) {
+    if (network.meets_in_step()) {
+        return ". With batch_norm.scope = \"global\" that is not certain: the replay of a part has statistics of its "
+               "own, "
+               "not those of the batch";
+    }
+    if (!network.has_batch_norm()) return "";
+    return ". Which samples it were is not certain: batch norm gives a sample that is replayed alone statistics of its "
+           "own, not those of the shard";
+}
+
 }  // namespace
 
 std::string explain_nonfinite(const ReplayContext& c) {
@@ -89,9 +101,9 @@ std::string explain_nonfinite(const ReplayContext& c) {
     if (bad_shards > kMostShards) all += fmt::format("; and {} shards more", bad_shards - kMostShards);
     if (bad_shards == 0) all = "every shard alone is finite, their sum is not";
     return fmt::format(
-        "step {} (epoch {}): non-finite loss or gradient, the weights were not updated: {}. Lower optimizer.lr, set "
+        "step {} (epoch {}): non-finite loss or gradient, the weights were not updated: {}{}. Lower optimizer.lr, set "
         "optimizer.clip_norm, or look at these samples",
-        c.batch.at.update, c.batch.at.epoch, all);
+        c.batch.at.update, c.batch.at.epoch, all, doubt(c.network));
 }
 
 }  // namespace lockstep

@@ -79,4 +79,13 @@ for ranks in 1 3; do
     expect_in_stderr "; and 58 shards more"
     [[ $(grep -c "lockstep: " stderr) == 1 && $(grep "lockstep: " stderr | wc -c) -lt 2000 ]] || fail "the message is too long"
 done
+# Batch norm makes a sample depend on others, whose statistics a replay of it alone does not have: that is said.
+for scope in shard global; do
+    run mpirun -q --bind-to none --oversubscribe -np 2 "$lockstep" train -q -c config.toml --out norm-$scope \
+        --set model.name=resnet20 --set batch_norm.scope=$scope
+    expect_exit 5
+    expect_in_stderr "shard 2"
+    expect_in_stderr "not certain"
+done
+expect_in_stderr 'With batch_norm.scope = "global" that is not certain'
 echo "non-finite steps: exit 5 and the sample's name on 1 and 3 ranks"
