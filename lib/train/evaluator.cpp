@@ -1,19 +1,11 @@
 #include "train/evaluator.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <bit>
-#include <cstring>
-#include <limits>
-#include <numeric>
 #include <span>
 
-#include "core/error.hpp"
-#include "io/json_number.hpp"
-#include "nn/pass_program.hpp"
+#include "core/canonical_tree.hpp"
 #include "train/confusion.hpp"
-#include "train/device_input.hpp"
+#include "train/evaluation_rows.hpp"
 #include "train/host_outputs.hpp"
 #include "train/settings.hpp"
 
@@ -64,44 +56,6 @@ class ShardCounter {
     std::vector<ShardSums> sums_;
 };
 
-/// Some of this rank's rows of a piece: as many as go through the network at once.
-struct Rows {
-    const Batch& batch;  // of the whole piece
-    int first = 0;       // row of the batch
-    int count = 0;
-    const float* outputs = nullptr;   // [count][Network::outputs()], on the device
-    const int32_t* labels = nullptr;  // [count], on the device
-    bool last() const { return first + count == batch.rows; }
-};
-
-/// Calls visit(rows) for this rank's part of every piece, row after row; once where it has none.
-void for_each_piece(const EvaluationContext& context, const Dataset& data, const ShardPlan& plan,
-                    FunctionRef<void(const Rows&)> visit) {
-    DeviceInput device(context.backend, data.shape().elements());
-    LoaderOptions options;
-    options.shuffle = Shuffle::kNone;
-    options.local = shards_of_rank(plan.shards(), context.comm.rank(), context.comm.size());
-    options.last_update = plan.steps_per_epoch();
-    options.threads = input_threads(context.config);
-    Loader loader(data, plan, device.with_memory(options));
-    context.comm.begin_work();
-    for (int64_t piece = 0; piece < plan.steps_per_epoch(); ++piece) {
-        const Batch& batch = loader.next([&] { context.comm.still_working(); });
-        const NetworkInput rows = device.rows(batch);
-        if (batch.rows == 0) visit({batch});
-        const std::span<const int64_t> sizes = batch.shard_sizes;
-        for (const PassProgram::Pass& pass :
-             pass_program(plan.shards(), options.local, sizes, context.network.most_rows()).passes) {
-            const float* const pixels = rows.pixels + pass.first_row * data.shape().elements();
-            const auto own = sizes.subspan(static_cast<std::size_t>(pass.shards.begin),
-                                           static_cast<std::size_t>(pass.shards.size()));
-            visit({batch, pass.first_row, pass.rows, context.network.logits(pixels, own, context.weights),
-                   rows.labels + pass.first_row});
-        }
-    }
-    context.backend.synchronize();  // before the memory of its copies goes
-}
-
 /// The canonical tree over one piece's shards; empty ones contribute nothing. Returns whether [lo, hi) held any sample.
 bool tree_sum(std::span<const float> values, std::span<const int64_t> sizes, int lo, int hi, float& sum) {
     if (hi - lo == 1) {
@@ -115,17 +69,6 @@ bool tree_sum(std::span<const float> values, std::span<const int64_t> sizes, int
     const bool any_right = tree_sum(values, sizes, middle, hi, right);
     sum = any_left && any_right ? left + right : any_left ? left : right;
     return any_left || any_right;
-}
-
-/// What every rank gathered, back as values: [rank][…].
-template <class T>
-std::vector<std::vector<T>> gather(Communicator& comm, std::span<const T> own) {
-    std::vector<std::vector<T>> all;
-    for (const std::vector<std::byte>& bytes : comm.all_gather(std::as_bytes(own))) {
-        std::vector<T>& values = all.emplace_back(bytes.size() / sizeof(T));
-        if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
-    }
-    return all;
 }
 
 }  // namespace
@@ -143,7 +86,7 @@ EvalResult evaluate(const EvaluationContext& context, const Dataset& data, bool 
     Confusion confusion(counts_confusion ? classes : 0);
     HostOutputs host(context.backend, context.network);
     ShardCounter own(local);
-    for_each_piece(context, data, plan, [&](const Rows& rows) {
+    for_each_piece(context, data, plan, [&](const EvaluationRows& rows) {
         const auto count = static_cast<std::size_t>(rows.count);
         const int32_t* own_labels = rows.batch.labels + rows.first;
         const float *losses = nullptr, *values = nullptr, *probabilities = nullptr;
@@ -171,7 +114,7 @@ EvalResult evaluate(const EvaluationContext& context, const Dataset& data, bool 
         if (rows.last()) own.end_piece();
     });
 
-    const std::vector<std::vector<ShardSums>> all = gather<ShardSums>(context.comm, own.sums());
+    const std::vector<std::vector<ShardSums>> all = gather_values<ShardSums>(context.comm, own.sums());
     EvalResult result;
     result.count = data.size();
     double loss = 0;
@@ -203,7 +146,7 @@ EvalResult evaluate(const EvaluationContext& context, const Dataset& data, bool 
     if (classes > 5) result.top5 = static_cast<double>(top5) / count;
     if (counts_confusion) {
         Confusion total(classes);
-        for (const auto& part : gather<int64_t>(context.comm, confusion.counts())) total.add(part);
+        for (const auto& part : gather_values<int64_t>(context.comm, confusion.counts())) total.add(part);
         if (with_confusion) result.confusion = total.counts();
         if (classes == 2) {
             result.precision = total.precision(1);
@@ -213,78 +156,13 @@ EvalResult evaluate(const EvaluationContext& context, const Dataset& data, bool 
     if (classes == 2) {
         std::vector<float> all_scores;
         std::vector<int32_t> all_labels;
-        for (const auto& part : gather<float>(context.comm, scores))
+        for (const auto& part : gather_values<float>(context.comm, scores))
             all_scores.insert(all_scores.end(), part.begin(), part.end());
-        for (const auto& part : gather<int32_t>(context.comm, labels))
+        for (const auto& part : gather_values<int32_t>(context.comm, labels))
             all_labels.insert(all_labels.end(), part.begin(), part.end());
         result.auc = area_under_curve(all_scores, all_labels);
     }
     return result;
-}
-
-void predict(const EvaluationContext& context, const Dataset& data, FunctionRef<void(const std::string&)> write) {
-    const ShardPlan plan = evaluation_plan(context.config, data.size());
-    const int classes = context.network.classes();
-    const auto width = static_cast<std::size_t>(std::max(classes, 1));
-    if (context.comm.rank() == 0) {
-        std::string header = classes == 0 ? "index,target,prediction" : "index,label,class";
-        for (int c = 0; c < classes; ++c) header += fmt::format(",p{}", c);
-        write(header + "\n");
-    }
-    HostOutputs host(context.backend, context.network);
-    std::vector<float> own;  // of this rank's rows of a piece
-    for_each_piece(context, data, plan, [&](const Rows& rows) {
-        const Batch& batch = rows.batch;
-        if (rows.first == 0) own.clear();
-        if (rows.count > 0) {
-            const float* const values =
-                classes == 0 ? host.values(rows.count, rows.outputs) : host.probabilities(rows.count, rows.outputs);
-            own.insert(own.end(), values, values + static_cast<std::size_t>(rows.count) * width);
-        }
-        if (!rows.last()) return;
-        const std::vector<std::vector<float>> all = gather<float>(context.comm, own);
-        if (context.comm.rank() != 0) return;
-        // Ranks hold consecutive shards, so their rows follow one another in data order.
-        int64_t index = batch.at.step * plan.batch();
-        std::string text;
-        for (const std::vector<float>& part : all) {
-            for (std::size_t row = 0; row * width < part.size(); ++row, ++index) {
-                const float* p = part.data() + row * width;
-                if (classes == 0) {
-                    const auto target = std::bit_cast<float>(data.label(index));
-                    text += fmt::format("{},{},{}\n", index, json_number(target), json_number(*p));
-                    continue;
-                }
-                text += fmt::format("{},{},{}", index, data.label(index), std::max_element(p, p + width) - p);
-                for (std::size_t c = 0; c < width; ++c) text.append(",").append(json_number(p[c]));
-                text += '\n';
-            }
-        }
-        write(text);
-    });
-}
-
-double area_under_curve(std::span<const float> scores, std::span<const int32_t> labels) {
-    std::vector<std::size_t> order(scores.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return scores[a] < scores[b]; });
-    // Ascending: a positive beats every negative of a lower score and ties with those of its own.
-    uint64_t twice = 0;  // fits: samples are far fewer than 2^31
-    int64_t negatives_below = 0;
-    int64_t positives = 0;
-    for (std::size_t i = 0; i < order.size();) {
-        std::size_t j = i;
-        int64_t p = 0;
-        int64_t n = 0;
-        for (; j < order.size() && scores[order[j]] == scores[order[i]]; ++j) (labels[order[j]] == 1 ? p : n) += 1;
-        if (j == i) return std::numeric_limits<double>::quiet_NaN();  // a NaN score equals nothing
-        twice += static_cast<uint64_t>(p) * static_cast<uint64_t>(2 * negatives_below + n);
-        negatives_below += n;
-        positives += p;
-        i = j;
-    }
-    if (positives == 0 || negatives_below == 0) return std::numeric_limits<double>::quiet_NaN();
-    return static_cast<double>(twice) / (2.0 * static_cast<double>(positives) * static_cast<double>(negatives_below));
 }
 
 }  // namespace lockstep
