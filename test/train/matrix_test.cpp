@@ -64,7 +64,7 @@ TEST_CASE("every optimizer, schedule and metric, stopped and resumed at other wo
 TEST_CASE("random recipes, journeys and stops give one result", "[.long]") {
     const auto seed = static_cast<unsigned>(std::chrono::steady_clock::now().time_since_epoch().count());
     std::mt19937 random(seed);
-    constexpr int kPoints = 3000;
+    constexpr int kPoints = 1000;
     fmt::print("seed {}, {} points\n", seed, kPoints);
     const std::vector<int> worlds{1, 2, 3, 4, 5, 7, 8};
     for (int i = 0; i < kPoints; ++i) {

@@ -1,10 +1,7 @@
-// How `verify` splits a job, what it takes for a difference, and that it finds one where there is one.
+// `verify` finds a difference between worlds where there is one, and only there; and tells it.
 #include <atomic>
 #include <catch2/catch.hpp>
-#include <map>
-#include <mutex>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "comm/thread_communicator.hpp"
 #include "core/error.hpp"
@@ -19,10 +16,6 @@ using namespace lockstep::test;
 using nlohmann::json;
 
 namespace {
-
-WorldMeans means_of(int ranks, int threads = 2) {
-    return {ranks, threads, {"avx512", "avx2"}, 2'000'000};
-}
 
 Job small_job() {
     Job job;
@@ -70,138 +63,6 @@ Verification verified(int ranks, const LoadedConfig& loaded, const VerifyOptions
 }
 
 }  // namespace
-
-TEST_CASE("a list of worlds is read, and nothing else is taken for one") {
-    CHECK(parse_worlds("1,2,4", "--worlds") == std::vector<int>{1, 2, 4});
-    CHECK(parse_worlds("7", "--worlds") == std::vector<int>{7});
-    for (const char* text : {"", "0", "1,0", "-1", "1,", ",1", "1, 2", "1.5", "x", "4097", "99999999999"}) {
-        INFO(text);
-        CHECK_THROWS_WITH(parse_worlds(text, "--worlds"), Catch::StartsWith("--worlds: worlds are numbers of ranks"));
-    }
-    CHECK(worlds_to_verify(1) == std::vector<int>{1, 1});
-    CHECK(worlds_to_verify(2) == std::vector<int>{1, 2});
-    CHECK(worlds_to_verify(5) == std::vector<int>{1, 2, 3, 4, 5});
-}
-
-TEST_CASE("no two worlds share a rank at a time, and the reference runs in the first round") {
-    for (int ranks = 1; ranks <= 9; ++ranks) {
-        std::vector<std::vector<int>> lists{worlds_to_verify(ranks), {ranks, 1}, {3, 1, 1, 2, 8}, {12, 5, 1, 2, 2}};
-        for (const std::vector<int>& worlds : lists) {
-            const std::vector<WorldCast> casts = cast_worlds(worlds, Config(), means_of(ranks));
-            REQUIRE(casts.size() == worlds.size());
-            std::map<int, std::set<int>> taken;  // ranks, by round
-            int last_round = 0;
-            for (std::size_t i = 0; i < casts.size(); ++i) {
-                REQUIRE(casts[i].world == worlds[i]);
-                REQUIRE(casts[i].in_process == (worlds[i] > ranks));
-                last_round = std::max(last_round, casts[i].round);
-                for (int rank = casts[i].first; rank < casts[i].first + casts[i].width(); ++rank) {
-                    REQUIRE(rank < ranks);
-                    REQUIRE(casts[i].has(rank));
-                    REQUIRE(taken[casts[i].round].insert(rank).second);
-                }
-            }
-            REQUIRE(casts.front().round == 0);
-            REQUIRE(static_cast<int>(taken.size()) == last_round + 1);
-        }
-    }
-}
-
-TEST_CASE("worlds run side by side where ranks allow") {
-    const auto rounds = [](int ranks) {
-        int most = 0;
-        for (const WorldCast& cast : cast_worlds(worlds_to_verify(ranks), Config(), means_of(ranks)))
-            most = std::max(most, cast.round + 1);
-        return most;
-    };
-    CHECK(rounds(1) == 2);
-    CHECK(rounds(2) == 2);
-    CHECK(rounds(3) == 2);
-    CHECK(rounds(4) == 3);
-    CHECK(rounds(5) == 3);
-    CHECK(rounds(8) == 5);
-    // 36 ranks in all for 8: no rule needs fewer than 5 rounds.
-}
-
-TEST_CASE("the reference has the config's settings, every other world has others") {
-    Config config;
-    config.device.graphs = true;
-    for (const int threads : {1, 2, 3, 16}) {
-        config.device.streams = threads - 1;
-        for (const std::vector<int>& worlds : {std::vector<int>{1, 1}, {1, 2, 3, 4}, {2, 5, 8}}) {
-            const std::vector<WorldCast> casts = cast_worlds(worlds, config, means_of(4, threads));
-            const WorldCast& reference = casts.front();
-            CHECK(reference.threads == threads);
-            CHECK(reference.bucket_kib == config.reduce.bucket_kib);
-            CHECK(reference.small_kib == config.reduce.small_kib);
-            CHECK(reference.isa == "avx512");
-            CHECK(reference.streams == config.device.streams);
-            for (std::size_t i = 1; i < casts.size(); ++i) {
-                CHECK((casts[i].in_process || casts[i].threads != reference.threads));
-                CHECK(casts[i].threads >= 1);
-                CHECK(casts[i].streams >= 1);
-                CHECK(casts[i].streams != config.device.streams);
-                CHECK(casts[i].bucket_kib != reference.bucket_kib);
-                CHECK(casts[i].small_kib != reference.small_kib);
-            }
-            CHECK(casts[1].isa == "avx2");
-            CHECK((reference.graphs && !casts[1].graphs));
-        }
-    }
-    config.device.isa = "avx2";
-    config.device.threads = 5;
-    const std::vector<int> twice{1, 1};
-    const std::vector<WorldCast> casts = cast_worlds(twice, config, means_of(1));
-    CHECK(casts[0].isa == "avx2");
-    CHECK(casts[0].threads == 5);
-    CHECK(casts[1].isa == "avx512");
-    config.reduce.algorithm = "native";
-    CHECK(cast_worlds(twice, config, means_of(1))[1].bucket_kib == config.reduce.bucket_kib);
-    CHECK(cast_worlds(twice, config, means_of(1))[1].small_kib == config.reduce.small_kib);
-}
-
-TEST_CASE("digests survive the way to other ranks, and joined ones have the indices of all shards") {
-    const std::vector<StepDigest> ranks{{0, {1, 2, ~uint64_t{0}}, 0xffc00000U, {7, 8}, "", 0.25},
-                                        {3, {4}, 0xffc00000U, {7, 9}, "not finite", 1}};
-    CHECK(unpack_digests(pack_digests(ranks)) == ranks);
-    CHECK(unpack_digests(pack_digests({})).empty());
-    CHECK(join_digests(ranks).indices == std::vector<uint64_t>{1, 2, ~uint64_t{0}, 4});
-    CHECK(join_digests(ranks).tensors == ranks[0].tensors);
-}
-
-TEST_CASE("the first place that differs is named, in the order of a step") {
-    using Kind = StatePlace::Kind;
-    const StepDigest world{0, {10, 11, 12, 13}, 5, {20, 21, 22, 23}, "", 1};
-    const StepDigest rank{2, {12, 13}, 5, {20, 21, 22, 23}, "", 2};
-    CHECK(first_difference(world, rank) == std::nullopt);
-    StepDigest other = rank;
-    other.tensors[3] = 0;
-    CHECK(first_difference(world, other) == StatePlace{Kind::kTensor, 3});
-    other.tensors[1] = 0;
-    CHECK(first_difference(world, other) == StatePlace{Kind::kTensor, 1});
-    other.loss = 6;
-    CHECK(first_difference(world, other) == StatePlace{Kind::kLoss, 0});
-    other.indices[1] = 0;
-    CHECK(first_difference(world, other) == StatePlace{Kind::kIndices, 3});
-    other.failure = "not finite";
-    CHECK(first_difference(world, other) == StatePlace{Kind::kFailure, 0});
-    StepDigest shorter = rank;
-    shorter.tensors.pop_back();
-    CHECK(first_difference(world, shorter) == StatePlace{Kind::kTensor, 3});
-}
-
-TEST_CASE("the first element that differs is named by its bits, and all that differ are counted") {
-    const std::vector<float> left{1.0F, 0.0F, 3.0F, 4.0F};
-    std::vector<float> right = left;
-    const auto bytes = [](const std::vector<float>& values) { return std::as_bytes(std::span(values)); };
-    CHECK(first_element_difference(bytes(left), bytes(right), 4) == std::nullopt);
-    right[1] = -0.0F;  // == would not see it
-    right[3] = 5.0F;
-    CHECK(first_element_difference(bytes(left), bytes(right), 4) == ElementDifference{1, 0, 0x80000000U, 2});
-    right.pop_back();
-    right[1] = 0;
-    CHECK(first_element_difference(bytes(left), bytes(right), 4) == ElementDifference{3, 0x40800000U, 0, 1});
-}
 
 TEST_CASE("worlds of every size hold the same bits after every step") {
     Job job = small_job();
