@@ -1,5 +1,5 @@
 // Every model of the zoo, and a custom one of every kind of layer: the same bytes at any number of ranks, and through a
-// stop and a resume at another number. Small samples, few steps.
+// stop and a resume at another number. Small samples, few steps; not so small that a shard's last map is one number.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -123,8 +123,8 @@ TEST_CASE("deeper residual networks: the same bytes on any number of ranks, stop
     check_every_world({"resnet50", "lockstep", {32, 32, 3}}, kFew);
     check_every_world({"resnet50", "tf", {32, 32, 3}, global}, kFew);
     check_every_world({"resnet50", "torchvision", {16, 16, 3}, global}, kFew);
-    check_every_world({"resnet50_v1", "lockstep", {16, 16, 3}}, kFew);
-    check_every_world({"resnet50_v1.5", "tf", {16, 16, 3}}, kFew);
+    check_every_world({"resnet50_v1", "tf", {32, 32, 3}, global}, kFew);
+    check_every_world({"resnet50_v1.5", "lockstep", {32, 32, 3}}, kFew);
 }
 
 TEST_CASE("large models: the same bytes on any number of ranks, stopped and resumed", "[.long]") {
