@@ -55,6 +55,7 @@ void report(const std::string& message, const GlobalOptions& global);
 /// Lines that begin with a file and a position, which editors and people click on: nothing may stand before it.
 void report_positioned(const std::string& lines);
 
+void add_bench(CLI::App& app, Invocation& invocation);
 void add_config(CLI::App& app, Invocation& invocation);
 void add_diff(CLI::App& app, Invocation& invocation);
 void add_env(CLI::App& app, Invocation& invocation);

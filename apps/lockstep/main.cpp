@@ -116,6 +116,7 @@ int parse_and_run(int argc, char** argv) {
     add_explain(app, invocation);
     add_config(app, invocation);
     add_env(app, invocation);
+    add_bench(app, invocation);
 
     try {
         app.parse(argc, argv);

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# What: data that can be read and are not what was meant: files named twice, labels among the features, keys that say
+#       nothing, categories before networks for pictures, names of files that break lines; and what inspect makes of
+#       files by what is in them.
+# Usage: odd_data_test.sh PATH_TO_LOCKSTEP FILES
+# Needs: gzip; works in a temporary folder.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/assertions.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/training.sh"
+lockstep=$1
+files=$2
+cd "$(mktemp -d)"
+trap 'rm -rf "$PWD"' EXIT
+unset "${!LOCKSTEP_@}"
+printf 'x,color,y\n1,red,no\n2,blue,yes\n3,blue,no\n' > small.csv
+cat > small.toml <<'TOML'
+data = { format = "csv", train = "small.csv" }
+model = { name = "logistic" }
+train = { epochs = 2 }
+TOML
+
+# --- The same file twice: a warning, since some mean it -------------------------------------------------------------------
+ln -s small.csv link.csv
+mkdir -p sub
+plan() { run timeout 20 "$lockstep" plan -c small.toml "$@"; }
+warned() {
+    expect_exit 0
+    expect_stderr_lines 1
+    expect_stderr "lockstep: warning: data.train: $1: the samples in it count twice in every epoch"
+    expect_in_stdout "$2"
+}
+plan --set 'data.train=["small.csv", "small.csv"]'
+warned "$PWD/small.csv is named twice" "6 samples"
+plan --set 'data.train=["small.csv", "link.csv"]'
+warned "$PWD/small.csv and $PWD/link.csv are the same" "6 samples"
+plan --set 'data.train=["small.csv", "*.csv"]'
+warned "$PWD/small.csv and $PWD/link.csv are the same (and 1 more)" "9 samples"
+cp small.csv sub/other.csv # alike is not the same
+plan --set 'data.train=["small.csv", "sub/other.csv"]'
+expect_exit 0
+expect_stderr ""
+
+# --- The answer among the questions ------------------------------------------------------------------------------------
+column() { printf 'data.columns=[{name="x"},{name="color"},{name="y",type="label"},%s]' "$1"; }
+refused() {
+    plan --set "$2" "${@:3}"
+    expect_exit 2
+    expect_stdout ""
+    expect_stderr_lines 1
+    expect_in_stderr "$1"
+}
+leak="which is the label: the network would be told what it is to learn"
+refused "z (cross) is made of y, $leak" "$(column '{name="z",of=["color","y"],type="cross"}')"
+refused "z (guess) is made of y, $leak" "$(column '{name="z",of="y"}')"
+refused "z (categorical) is made of y, $leak" "$(column '{name="z",of="y",type="categorical",hash=5}')"
+# --- Keys that would be read by nobody
+refused "x (numeric): embedding is for categories" 'data.columns=[{name="x",type="numeric",embedding=4},{name="y",type="label"}]'
+refused "x (numeric): vocabulary is for categories and labels" 'data.columns=[{name="x",type="numeric",vocabulary=["1"]},{name="y",type="label"}]'
+refused "x (numeric): boundaries are for a bucket" 'data.columns=[{name="x",type="numeric",boundaries=[1.5]},{name="y",type="label"}]'
+# --- Categories are no magnitudes: one-hot in networks for tables, refused by networks for pictures
+plan --set model.name=trivial
+expect_exit 0
+expect_in_stdout "trivial, 16,390 parameters" # 3 -> 1, 1 -> 4096, 4096 -> 2
+plan --set model.name=resnet20
+expect_exit 2
+expect_stderr_lines 1
+expect_in_stderr "model.name: resnet20 is for pictures and would read the categories of column color as magnitudes"
+
+# --- Names that would make several lines of one ------------------------------------------------------------------------
+cp small.csv $'two\nlines.csv'
+for format in csv libsvm cifar tfrecord image_folder; do
+    plan --set 'data.train="two\nlines.csv"' --set data.format=$format
+    expect_exit 2
+    expect_stderr "lockstep: data.train: $PWD/two\\x0alines.csv: a control character in the name of a file; rename it"
+done
+plan --set 'data.train="small.csv\u0000.gz"' # the system would open small.csv
+expect_exit 2
+expect_in_stderr 'small.csv\x00.gz: a control character in the name of a file; rename it'
+plan --set 'data={format="idx",train={images="a\nb",labels="c"}}'
+expect_exit 2
+expect_stderr_lines 1
+
+# --- inspect goes by what is in a file -----------------------------------------------------------------------------------
+inspect() { run timeout 20 "$lockstep" inspect "$@"; }
+inspect "$files/npy/f4_2x3.npy"
+expect_exit 0
+expect_in_stdout "kind: npy"
+expect_in_stdout "type: f4"
+expect_in_stdout "shape: [2,3]"
+cp "$files/npy/f4_2x3.npy" renamed.txt
+inspect renamed.txt
+expect_in_stdout "kind: npy"
+cp "$files/npy/xy_stored.npz" renamed.zip
+inspect renamed.zip
+expect_in_stdout "arrays: x, y"
+expect_in_stdout "classes: 3"
+cp small.csv small.data
+inspect small.data
+expect_exit 3
+expect_stderr_lines 1
+expect_in_stderr "small.data: its first bytes are of no kind of file known here"
+inspect $'two\nlines'
+expect_exit 3
+expect_stderr_lines 1
