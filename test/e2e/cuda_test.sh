@@ -163,11 +163,19 @@ trained 3 stopped "${long[@]}" --set device.backend=cuda --set device.streams=2 
 expect_exit 0
 expect_same_run whole stopped
 
-# Real pictures: the first steps of the shipped experiments, with smaller networks.
-images=/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz
+# Real pictures: steps of the shipped experiments, with smaller networks and the first 200 pictures of each split.
+pictures=/usr/share/datasets/fashion-mnist
+first_pictures() { # SPLIT
+    gzip -dc "$pictures/$1-images-idx3-ubyte.gz" > all
+    { printf '\0\0\10\3\0\0\0\310\0\0\0\34\0\0\0\34'; head -c $((16 + 200 * 784)) all | tail -c +17; } > "$1-images"
+    gzip -dc "$pictures/$1-labels-idx1-ubyte.gz" > all
+    { printf '\0\0\10\1\0\0\0\310'; head -c $((8 + 200)) all | tail -c +9; } > "$1-labels"
+}
 fashion() { # MODEL RANKS STREAMS BUCKET
     local model=$1 ranks=$2
-    local settings=(-c "$configs/fashion_$model.toml" --set train.steps=3 --set batch.size=40 --set 'model.hidden=[12]')
+    local settings=(-c "$configs/fashion_$model.toml" --set train.steps=3 --set batch.size=40 --set 'model.hidden=[12]'
+        --set "data.train={ images = \"$PWD/train-images\", labels = \"$PWD/train-labels\" }"
+        --set "data.test={ images = \"$PWD/t10k-images\", labels = \"$PWD/t10k-labels\" }")
     [[ $model == mlp ]] || settings+=(--set 'model.channels=[2, 3]' --set model.dropout=0.3)
     if [[ ! -e fashion-$model ]]; then
         on_cpu 0 "fashion-$model" "${settings[@]}"
@@ -178,8 +186,12 @@ fashion() { # MODEL RANKS STREAMS BUCKET
     expect_exit 0
     expect_same_run "fashion-$model" gpu
 }
-if [[ ! -e $images ]]; then
-    echo "skipped: runs on Fashion-MNIST (no $images)"
+if [[ -e $pictures ]]; then
+    first_pictures train
+    first_pictures t10k
+fi
+if [[ ! -e $pictures ]]; then
+    echo "skipped: runs on Fashion-MNIST (no $pictures)"
 elif [[ $points == some ]]; then
     fashion lenet 2 2 1
 else
