@@ -116,6 +116,8 @@ TEST_CASE("two .npy files are a data set; values are scaled, u1 as pixels") {
     CHECK(open_npz(config).train->shape() == SampleShape{1, 1, 2});
     config.data.shape = {1, 1, 3};
     CHECK(refusal(config, ErrorKind::kUsage).find("data.shape = [1, 1, 3]") != std::string::npos);
+    config.data.shape = {7623851, 2459346, 3935371};  // 2 in 64 bits, as a sample has
+    CHECK(refusal(config, ErrorKind::kUsage).find("data.shape = [7623851, ") != std::string::npos);
 
     const std::string numbers = npy("t.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}",
                                     std::string("\0\0\xc0\x3f\0\0\0\x40", 8));
