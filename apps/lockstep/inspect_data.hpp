@@ -7,7 +7,8 @@
 
 namespace lockstep {
 
-/// Of a picture, a CIFAR file, a TFRecord file or a folder of pictures; nothing where `path` is none of these.
+/// Of a file of data, by its first bytes or, of a table, its name (kData where neither tells); of a folder of pictures,
+/// where `path` is one, else nothing.
 std::optional<nlohmann::ordered_json> describe_data(const std::string& path);
 
 }  // namespace lockstep
