@@ -88,6 +88,9 @@ class SeparateMemoryOperations : public Backend {
     void sigmoid(Stream& s, int64_t n, const float* x, float* y) override {
         queue(s, [=, this] { inner_->sigmoid(inner_->main(), n, real(x), real(y)); });
     }
+    void sigmoid_backward(Stream& s, int64_t n, const float* y, const float* dy, float* dx) override {
+        queue(s, [=, this] { inner_->sigmoid_backward(inner_->main(), n, real(y), real(dy), real(dx)); });
+    }
     void squared_error(Stream& s, int rows, const float* predictions, const float* targets, float* loss,
                        float* dpredictions) override {
         queue(s, [=, this] {
