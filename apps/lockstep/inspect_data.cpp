@@ -51,7 +51,7 @@ Json described_table(const std::string& path, const std::string& format) {
     Config config;
     config.data.format = format;
     config.data.train.paths = {path};
-    if (path.find(".tsv") != std::string::npos) config.data.separator = "\t";
+    if (path.find(".tsv") != std::string::npos) config.data.separator.assign(1, '\t');
     const DataFacts facts = data_facts(config);
     return {{"kind", format},           {"path", path},
             {"samples", facts.samples}, {"shape", {facts.shape.height, facts.shape.width, facts.shape.channels}},
