@@ -180,7 +180,8 @@ TEST_CASE("folders without classes, classes without pictures and missing folders
                                                   {"flat/0.png", "flat/0.png is no folder"},
                                                   {"missing", "missing is no folder"}};
     for (const auto& [name, text] : says) {
-        const auto error = caught([&] { open_data(config_for("image_folder", {folder / name})); });
+        const std::string path = folder / name;  // clang 14: a lambda captures no structured binding
+        const auto error = caught([&] { open_data(config_for("image_folder", {path})); });
         INFO(name);
         REQUIRE(error);
         CHECK((error->kind == ErrorKind::kData && error->says(text) && error->one_line()));
