@@ -59,7 +59,8 @@ WorkerEpoch read_by_worker(const WorkerRules& rules, const EpochOrders& orders, 
             for (int v = 0; v < job.shards(); ++v) {
                 const PositionRange shard = job.shard(step, v);
                 for (int64_t i = 0; i < shard.count; ++i, ++row) {
-                    if (row >= first && row < end) writer.add(epoch, shard.first + i);
+                    const bool own = rules.interleaved ? row % workers == worker : row >= first && row < end;
+                    if (own) writer.add(epoch, shard.first + i);
                 }
             }
         }

@@ -45,6 +45,8 @@ std::vector<Cause> causes_of(const Facts& f, const Config& config, std::vector<s
         causes.push_back(std::move(cause));
     };
     const bool alone = workers == 1;
+    // What a worker computes of its samples alone depends on which they are: a sampler deals them one by one.
+    const bool sampled = f.reading == Reading::kPaddedParts || f.reading == Reading::kTrimmedParts;
     if (f.reading == Reading::kSameSamples) {
         add("shift ratio 0", "all workers read the same samples", [&](WorkerRules& r) {
             r.reading = Reading::kSameSamples;
@@ -108,13 +110,20 @@ std::vector<Cause> causes_of(const Facts& f, const Config& config, std::vector<s
         const bool apart = f.question.batch_norm.value_or(false) &&
                            (config.batch_norm.scope == "global" || config.batch.shards % workers != 0);
         add("clipping on each worker",
-            apart ? "before the average, and batch norm over B/W with it" : "before the average",
-            [&](WorkerRules& r) { r.clips_locally = true; });
+            apart ? "before the average, and batch norm over B/W with it" : "before the average", [&](WorkerRules& r) {
+                r.clips_locally = true;
+                r.interleaved = sampled;
+            });
     }
     if (f.theirs.batch_norm_samples != f.ours.batch_norm_samples) {
         if (f.question.batch_norm.value_or(false)) {
-            add("batch norm over B/W", fmt::format("statistics of {} samples", f.theirs.batch_norm_samples),
-                [&](WorkerRules& r) { r.own_statistics = true; });
+            add("batch norm over B/W",
+                fmt::format("statistics of {} samples{}", f.theirs.batch_norm_samples,
+                            sampled ? fmt::format(" that are {} apart", workers) : ""),
+                [&](WorkerRules& r) {
+                    r.own_statistics = true;
+                    r.interleaved = sampled;
+                });
         } else {
             idle.push_back(fmt::format("batch norm over B/W: {} has none", config.model.name));
         }

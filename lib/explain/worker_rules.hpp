@@ -13,8 +13,9 @@ struct WorkerRules {
     int workers = 1;
     int64_t batch = 0;  // of a worker
     Reading reading = Reading::kDealt;
-    bool wraps = false;  // no short last batch
-    bool turns = false;  // a batch is of one worker, and each has every W-th one
+    bool wraps = false;        // no short last batch
+    bool interleaved = false;  // kDealt: a worker's part of a batch is every W-th row of it, else rows in succession
+    bool turns = false;        // a batch is of one worker, and each has every W-th one
     Applying applying = Applying::kOnce;
     bool stale = false;  // kAsynchronously: gradients are of the weights that the worker read last, else of now
     bool sum = false;    // of the workers' mean gradients (kInTurn: each updates with its own), else their mean

@@ -172,7 +172,7 @@ class WorkerTraining {
         }
         int shards = each * static_cast<int>(workers.size());
         // The job's own batches are cut where the job's shards are, and so are parts of them that consist of shards.
-        const bool own = rules_.reading == Reading::kDealt && !rules_.wraps && !rules_.turns;
+        const bool own = rules_.reading == Reading::kDealt && !rules_.wraps && !rules_.turns && !rules_.interleaved;
         if (static_cast<int>(workers.size()) == rules_.workers) {
             shards = plan_.shards.shards();
             rows_.set_sizes(

@@ -27,6 +27,21 @@ LoadedConfig small_config(const std::vector<std::string>& sets = {}) {
     return load_config({{}, {}, all, "."});
 }
 
+/// A convolution with batch norm, on as many samples as make whole batches, so that nothing is read twice.
+LoadedConfig normed_config(const std::vector<std::string>& sets) {
+    const test::TempFolder folder;
+    const std::string file = folder.write("net.toml",
+                                          "[[model.layers]]\nkind = \"conv\"\nchannels = 3\nkernel = 3\nnorm = "
+                                          "true\nactivation = \"relu\"\n\n[[model.layers]]\nkind = "
+                                          "\"global_pool\"\n\n[[model.layers]]\nkind = \"dense\"\nunits = 7\n");
+    std::vector<std::string> all{
+        "model.name=custom",  "data.format=synthetic", "data.samples=96", "data.test_samples=61", "data.classes=7",
+        "data.shape=[5,5,1]", "batch.size=24",         "batch.shards=2",  "train.epochs=2",       "device.backend=cpu",
+        "device.threads=1",   "log.every=1",           "optimizer.lr=0.1"};
+    all.insert(all.end(), sets.begin(), sets.end());
+    return load_config({{file}, {}, all, "."});
+}
+
 Facts facts_of(const char* scheme, const LoadedConfig& loaded, int workers) {
     Question q = question_of(loaded.config, data_facts(loaded.config));
     q.workers = workers;
@@ -118,6 +133,49 @@ TEST_CASE("so they do with whatever else the config says: augmentation, layout, 
     check({"model.weights=" + folder.write("start.safetensors", std::span<const std::byte>(result.model))});
 }
 
+Cause cause_named(const char* name, const Facts& facts, const LoadedConfig& loaded) {
+    std::vector<std::string> idle;
+    for (const Cause& cause : causes_of(facts, loaded.config, idle)) {
+        if (cause.name == name) return cause;
+    }
+    FAIL(name << " is no cause");
+    return {};
+}
+
+TEST_CASE(
+    "batch norm over B/W alone is another run: that of shards, each with statistics of its own, as the worker's") {
+    const LoadedConfig loaded = normed_config({"batch_norm.scope=global"});
+    const Facts facts = facts_of("tf-replicated", loaded, 2);
+    const Cause cause = cause_named("batch norm over B/W", facts, loaded);
+    const std::vector<float> apart = train_under(cause.rules, loaded.config, open_data(loaded.config)).weights;
+    const std::vector<float> whole = trained(loaded);
+    const std::vector<float> shards = trained(normed_config({"batch_norm.scope=shard"}));
+    REQUIRE(apart.size() == whole.size());
+    // But for the running values, which are of the first worker alone.
+    const std::size_t learned = whole.size() - 2 * 3;
+    const auto same = [&](const std::vector<float>& a, const std::vector<float>& b) {
+        return std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(learned), b.begin());
+    };
+    CHECK_FALSE(same(apart, whole));
+    CHECK(same(apart, shards));
+    CHECK(apart != shards);
+}
+
+TEST_CASE("who shares a statistic is a part of that cause: where a sampler deals and nothing else differs, it is all") {
+    for (const char* samples : {"data.samples=96", "data.samples=90"}) {  // the last batch of 24, and of 18
+        CAPTURE(samples);
+        const LoadedConfig loaded = normed_config({"batch_norm.scope=global", samples});
+        const DataSplits data = open_data(loaded.config);
+        const Facts facts = facts_of("ddp", loaded, 2);
+        Cause cause = cause_named("batch norm over B/W", facts, loaded);
+        CHECK(cause.why == "statistics of 12 samples that are 2 apart");
+        const std::vector<float> alone = train_under(cause.rules, loaded.config, data).weights;
+        CHECK(alone == train_under(scheme_rules(facts), loaded.config, data).weights);
+        cause.rules.interleaved = false;
+        CHECK(alone != train_under(cause.rules, loaded.config, data).weights);
+    }
+}
+
 TEST_CASE("each rule alone makes another run") {
     // The twin of the case above: whatever is not Lockstep's rule shows.
     const LoadedConfig loaded = small_config({"schedule.name=cosine"});
@@ -188,6 +246,10 @@ TEST_CASE("workers read what their rules say") {
     using Indices = std::vector<int64_t>;
     CHECK(indices(0) == Indices{0, 1, 4, 5, 8});
     CHECK(indices(1) == Indices{2, 3, 6, 7, 9});
+    rules.interleaved = true;
+    CHECK(indices(0) == Indices{0, 2, 4, 6, 8});
+    CHECK(indices(1) == Indices{1, 3, 5, 7, 9});
+    rules.interleaved = false;
     rules.reading = Reading::kPaddedParts;
     CHECK(indices(1) == Indices{1, 3, 5, 7, 9});
     rules.workers = 3;
