@@ -20,6 +20,28 @@ bool is_flag(std::string_view word) {
     return word.starts_with('-') && word.find_first_not_of('-') != std::string_view::npos && !is_number(word);
 }
 
+bool is_open_list(std::string_view value) {
+    return (value.starts_with('[') && value.find(']') == std::string_view::npos) ||
+           (value.starts_with('(') && value.find(')') == std::string_view::npos);
+}
+
+/// "100, 75" of "[100, 75]"; anything else as it is.
+std::string_view without_brackets(std::string_view list) {
+    const bool bracketed =
+        (list.starts_with('[') && list.ends_with(']')) || (list.starts_with('(') && list.ends_with(')'));
+    return bracketed ? list.substr(1, list.size() - 2) : list;
+}
+
+std::optional<bool> truth_of(std::string_view word) {
+    for (const char* yes : {"true", "True", "1", "yes"}) {
+        if (word == yes) return true;
+    }
+    for (const char* no : {"false", "False", "0", "no"}) {
+        if (word == no) return false;
+    }
+    return std::nullopt;
+}
+
 bool is_script(std::string_view word) {
     return word.ends_with(".py");
 }
@@ -42,7 +64,8 @@ void check_least(const FlagList::Flag& flag, Number value, Number least) {
 
 }  // namespace
 
-FlagList::FlagList(std::span<const std::string> words, const std::map<std::string, std::string>& short_names) {
+FlagList::FlagList(std::span<const std::string> words, const std::map<std::string, std::string>& short_names,
+                   const std::set<std::string>& switches) {
     const auto script = std::find_if(words.begin(), words.end(), is_script);
     for (auto word = words.begin(); word != words.end(); ++word) {
         if (!is_flag(*word)) {
@@ -53,21 +76,29 @@ FlagList::FlagList(std::span<const std::string> words, const std::map<std::strin
         flag.spelled = *word;
         flag.launcher = script != words.end() && word < script;
         std::string name = word->substr(word->find_first_not_of('-'));
-        if (const std::size_t equals = name.find('='); equals != std::string::npos) {
+        const std::size_t equals = name.find('=');
+        if (equals != std::string::npos) {
             flag.value = name.substr(equals + 1);
             name.resize(equals);
-        } else {
-            for (; word + 1 != words.end() && word + 1 != script && !is_flag(*(word + 1)); ++word) {
-                // Lists of numbers stand as several words: --lr-steps 30 60.
-                if (!flag.value.empty() && !(is_number(*word) && is_number(*(word + 1)))) break;
-                flag.spelled.append(" ").append(*(word + 1));
-                flag.value.append(flag.value.empty() ? "" : ",").append(*(word + 1));
-            }
-            if (flag.value.empty()) flag.value = "true";
         }
         if (const auto known = short_names.find(name); known != short_names.end()) name = known->second;
         std::replace(name.begin(), name.end(), '-', '_');
         flag.name = name;
+        const bool alone = equals != std::string::npos ||
+                           (switches.contains(name) && (word + 1 == words.end() || !truth_of(*(word + 1))));
+        for (; !alone && word + 1 != words.end() && word + 1 != script && !is_flag(*(word + 1)); ++word) {
+            // Lists of numbers stand as several words: --lr-steps 30 60.
+            if (!flag.value.empty() && !(is_number(*word) && is_number(*(word + 1)))) break;
+            flag.spelled.append(" ").append(*(word + 1));
+            flag.value.append(flag.value.empty() ? "" : ",").append(*(word + 1));
+        }
+        // A list in brackets, as Python writes it, goes on to the closing one: --hidden_units=[100, 75].
+        while (is_open_list(flag.value) && word + 1 != words.end() && !is_flag(*(word + 1))) {
+            ++word;
+            flag.spelled.append(" ").append(*word);
+            flag.value.append(flag.value.ends_with(',') ? "" : ",").append(*word);
+        }
+        if (flag.value.empty() && equals == std::string::npos) flag.value = "true";
         flags_.push_back(flag);
     }
 }
@@ -108,7 +139,9 @@ std::optional<std::vector<int64_t>> FlagList::take_counts(std::initializer_list<
     const Flag* flag = take(names);
     if (flag == nullptr) return std::nullopt;
     std::vector<int64_t> values;
-    for (const std::string& part : parts_of(flag->value)) {
+    const std::vector<std::string> parts = parts_of(without_brackets(flag->value));
+    if (parts.empty()) fail(ErrorKind::kUsage, "{}: the list is empty", flag->spelled);
+    for (const std::string& part : parts) {
         values.push_back(number_of<int64_t>(*flag, part, "list of whole numbers"));
         check_least(*flag, values.back(), int64_t{1});
     }
@@ -128,12 +161,7 @@ std::optional<bool> FlagList::take_switch(std::string_view name) {
     if (take({std::string("no").append(name)}) != nullptr) return false;
     const Flag* flag = take({name});
     if (flag == nullptr) return std::nullopt;
-    for (const char* word : {"true", "True", "1", "yes"}) {
-        if (flag->value == word) return true;
-    }
-    for (const char* word : {"false", "False", "0", "no"}) {
-        if (flag->value == word) return false;
-    }
+    if (const auto truth = truth_of(flag->value)) return truth;
     fail(ErrorKind::kUsage, "{}: the value is neither true nor false", flag->spelled);
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,7 +18,9 @@ class FlagList {
   public:
     /// `words`: of the command line. Those before the first *.py are the launcher's. `short_names`: "b" ->
     /// "batch_size".
-    explicit FlagList(std::span<const std::string> words, const std::map<std::string, std::string>& short_names = {});
+    /// `switches`: flags that take no value, though a word follows that is none: "--amp DIR".
+    explicit FlagList(std::span<const std::string> words, const std::map<std::string, std::string>& short_names = {},
+                      const std::set<std::string>& switches = {});
 
     struct Flag {
         std::string name;     // without dashes, '-' as '_'
@@ -37,7 +40,7 @@ class FlagList {
                                       int64_t most = std::numeric_limits<int64_t>::max());
     std::optional<double> take_number(std::initializer_list<std::string_view> names,
                                       double least = std::numeric_limits<double>::lowest());
-    /// "100,75" or "100 75", each at least 1.
+    /// "100,75", "100 75", "[100, 75]" or "(100,75)", each at least 1.
     std::optional<std::vector<int64_t>> take_counts(std::initializer_list<std::string_view> names);
     /// --x, --x=true, --x=1: true; --nox, --x=false: false.
     std::optional<bool> take_switch(std::string_view name);
