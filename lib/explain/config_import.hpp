@@ -38,4 +38,8 @@ void import_image_folders(const std::string& train, const std::string& test, int
 /// model.name, in torchvision's flavor, for its name; throws kUsage where there is no such network.
 void import_torchvision_model(const FlagList::Flag& flag, Imported& config);
 
+/// batch.micro, for passes of so many samples each, which `flag` asked for; where batch norm is over the whole batch,
+/// which allows one pass only, what to do in its place. After the model's lines.
+void import_accumulation(int64_t pass, std::string_view flag, Imported& config);
+
 }  // namespace lockstep

@@ -75,7 +75,8 @@ void import_torchvision_model(const FlagList::Flag& flag, Imported& config) {
         config.set_text("model.flavor", "torchvision", "its layers, names and initial weights");
         if (network == "alexnet" || network.starts_with("vgg")) config.set("model.dropout", 0.5, "torchvision's");
         if (network == "googlenet") config.set("model.dropout", 0.2, "torchvision's");
-        if (!network.starts_with("resnet")) return;
+        if (!network.starts_with("resnet") && network != "googlenet") return;
+        if (network == "googlenet") config.set("batch_norm.epsilon", 1e-3, "torchvision's, of this network");
         config.set_text("batch_norm.scope", "global", "one machine with the whole batch; theirs: each GPU by itself");
         config.set("batch_norm.unbiased", "true", "PyTorch's running variance is over n - 1");
         return;
@@ -83,6 +84,18 @@ void import_torchvision_model(const FlagList::Flag& flag, Imported& config) {
     fail(ErrorKind::kUsage,
          "{}: Lockstep has no such network; it has {}, and model.name = \"custom\" for a list of layers", flag.spelled,
          known);
+}
+
+void import_accumulation(int64_t pass, std::string_view flag, Imported& config) {
+    if (!config.has("batch_norm.scope", "global")) {
+        config.set("batch.micro", pass, fmt::format("{}: computed at once there; changes no bit", flag));
+        return;
+    }
+    config.remark(
+        fmt::format("{}: no batch.micro = {}, since batch norm's statistics are of the whole batch, which so is in "
+                    "memory at once",
+                    flag, pass));
+    config.remark("where it does not fit: more ranks, or batch_norm.scope = \"shard\", with batch.micro");
 }
 
 }  // namespace lockstep

@@ -6,6 +6,8 @@
 namespace lockstep {
 namespace {
 
+constexpr int64_t kMostNodes = 1'000'000;  // far beyond any
+
 class DdpImport {
   public:
     DdpImport(FlagList& flags, Imported& config) : f_(flags), c_(config) {}
@@ -14,6 +16,7 @@ class DdpImport {
         read_world();
         read_batch();
         read_data();
+        if (accumulated_ > 0) import_accumulation(accumulated_, "--gradient-accumulation-steps", c_);
         read_optimizer();
         read_schedule();
         read_running();
@@ -21,26 +24,42 @@ class DdpImport {
 
   private:
     void read_world() {
+        if (f_.take_switch("multiprocessing_distributed").value_or(false)) return read_nodes();
         const FlagList::Flag* per_node = f_.take({"nproc_per_node", "nproc"});
         const int64_t nodes = f_.take_count({"nnodes"}, 1).value_or(1);
         if (per_node == nullptr) {
             fail(ErrorKind::kUsage,
-                 "ddp: how many processes? Put torchrun --nproc_per_node=P (and --nnodes=M) in front");
+                 "ddp: how many processes? Put torchrun --nproc_per_node=P (and --nnodes=M) in front, or "
+                 "--multiprocessing-distributed behind PyTorch's ImageNet example");
         }
         const auto processes = f_.take_count({per_node->name}, 1);
         workers_ =
             batch_product({*processes, nodes}, fmt::format("--{}={} x --nnodes={}", per_node->name, *processes, nodes));
     }
 
+    /// PyTorch's ImageNet example starts a process for each GPU of a node by itself, and divides a node's batch between
+    /// them; its world size counts nodes.
+    void read_nodes() {
+        const auto launched = f_.take_count({"nnodes"}, 1).value_or(1);
+        const auto world = f_.take_count({"world_size"}, -1, kMostNodes).value_or(-1);
+        workers_ = world > 0 ? world : launched;
+        share_ = "node";
+        c_.not_needed(f_, {"nproc_per_node", "nproc"},
+                      "--multiprocessing-distributed starts a process for each GPU itself");
+    }
+
     void read_batch() {
+        const bool of_node = share_ == "node";
         const auto given = f_.take_count({"batch_size"}, 1);
-        const int64_t each = given.value_or(32);
+        const int64_t each = given.value_or(of_node ? 256 : 32);
         const int64_t accumulated = f_.take_count({"gradient_accumulation_steps", "accumulate"}, 1).value_or(1);
-        const std::string words = fmt::format("--batch-size={} is a process's: x {}{}", each,
-                                              workers_ == 1 ? "1 process" : fmt::format("{} processes", workers_),
+        const std::string shares = of_node         ? counted(workers_, share_)
+                                   : workers_ == 1 ? "1 process"
+                                                   : fmt::format("{} processes", workers_);
+        const std::string words = fmt::format("--batch-size={} is a {}'s: x {}{}", each, share_, shares,
                                               accumulated > 1 ? fmt::format(" x {} accumulated", accumulated) : "");
         c_.set("batch.size", batch_product({each, workers_, accumulated}, words), words);
-        if (accumulated > 1) c_.set("batch.micro", each, "what a process computed at once; changes no bit");
+        if (accumulated > 1) accumulated_ = each;
         c_.set("train.epochs", f_.take_count({"epochs"}, 1).value_or(90), "--epochs: passes over the data, there too");
         if (f_.take_switch("drop_last").value_or(false)) c_.set_text("batch.last", "drop", "--drop-last");
         c_.remark(
@@ -144,9 +163,9 @@ class DdpImport {
             c_.change(fp16_words("--amp"));
         }
         c_.not_needed(f_,
-                      {"workers", "device", "dist_url", "dist_backend", "world_size", "rank",
-                       "multiprocessing_distributed", "gpu", "use_deterministic_algorithms", "cache_dataset",
-                       "val_resize_size", "val_crop_size", "local_rank", "use_env"},
+                      {"workers", "device", "dist_url", "dist_backend", "world_size", "rank", "gpu",
+                       "use_deterministic_algorithms", "cache_dataset", "val_resize_size", "val_crop_size",
+                       "local_rank", "use_env"},
                       "a matter of the machine; it changes no bit here");
         c_.not_needed(f_, {"resume", "start_epoch"}, "lockstep train --resume");
         c_.cannot(f_, {"test_only", "evaluate"}, "another command: lockstep eval");
@@ -158,6 +177,8 @@ class DdpImport {
     FlagList& f_;
     Imported& c_;
     int64_t workers_ = 1;
+    std::string share_ = "process";  // what --batch-size is of, and workers_ counts
+    int64_t accumulated_ = 0;        // samples of one of several passes; 0: one pass
     double lr_ = 0.1;
 };
 

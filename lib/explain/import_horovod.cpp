@@ -17,6 +17,7 @@ class HorovodImport {
         }
         read_batch();
         read_data();
+        if (accumulated_ > 0) import_accumulation(accumulated_, "--batches-per-allreduce", c_);
         read_rates();
         read_running();
     }
@@ -30,7 +31,7 @@ class HorovodImport {
                         per_reduce > 1 ? fmt::format(" x {} batches per all-reduce", per_reduce) : "");
         c_.set("batch.size", batch_product({given, workers_, per_reduce}, words), words);
         factor_ = static_cast<double>(workers_ * per_reduce);
-        if (per_reduce > 1) c_.set("batch.micro", given, "what a worker computed at once; changes no bit");
+        if (per_reduce > 1) accumulated_ = given;
         const int64_t epochs = f_.take_count({"epochs", "num_epochs"}, 1).value_or(90);
         c_.set("train.epochs", epochs, "passes over the data: a worker's epoch there is 1/W of them");
         c_.remark(
@@ -91,6 +92,7 @@ class HorovodImport {
     FlagList& f_;
     Imported& c_;
     int64_t workers_ = 0;
+    int64_t accumulated_ = 0;  // samples of one of several passes; 0: one pass
     double factor_ = 1;
 };
 
