@@ -73,6 +73,7 @@ class TfImport {
         const std::string hosts = f_.take_text({"worker_hosts"}).value_or("");
         job_.workers = std::max<int64_t>(1, static_cast<int64_t>(parts_of(hosts).size()));
         update_ = f_.take_text({"variable_update"}).value_or("parameter_server");
+        read_launcher();
         const std::string words =
             fmt::format("{} x {} x {}",
                         given > 0 ? fmt::format("--batch_size={}", given) : fmt::format("its default of {}", per_gpu),
@@ -80,6 +81,23 @@ class TfImport {
         job_.batch = batch_product({per_gpu, job_.gpus, job_.workers}, words);
         c_.set("batch.size", job_.batch, fmt::format("{}: theirs is a GPU's, this is of all", words));
         c_.remark(fmt::format("--variable_update={}: {}", update_, what_it_did()));
+    }
+
+    /// The processes that mpirun or horovodrun start are workers for Horovod; other modes know of workers by
+    /// --worker_hosts alone.
+    void read_launcher() {
+        const std::initializer_list<std::string_view> names = {"np", "num_proc", "n"};
+        const std::string name = f_.name_of(names);
+        const auto processes = f_.take_count(names, 1);
+        if (!processes) return;
+        if (update_ == "horovod") {
+            job_.workers = *processes;
+        } else if (*processes > 1) {
+            c_.refuse(
+                fmt::format("{} {}: without --variable_update=horovod the same command so many times; this is the job "
+                            "of one",
+                            name, *processes));
+        }
     }
 
     /// To a gradient, compared with the mean of one machine.
@@ -101,7 +119,12 @@ class TfImport {
             return fmt::format("added the gradients of {} GPUs: lr acted as {} times what it says here",
                                job_.gpus * job_.workers, job_.gpus * job_.workers);
         }
-        if (update_ == "horovod") return "added all workers' gradients: lr acted as W times what it says here";
+        if (update_ == "horovod") {
+            return job_.workers == 1
+                       ? "one worker, as no launcher with -np W is named; put it in front"
+                       : fmt::format("added {} workers' gradients: lr acted as {} times what it says here",
+                                     job_.workers, job_.workers);
+        }
         if (job_.workers == 1) return "the mean over its GPUs, as here";
         return fmt::format(
             "{} workers updated the weights in turn: lr acted as {} times what it says here, momentum stepped "

@@ -192,6 +192,99 @@ TEST_CASE("DDP's batch is a process's, and its learning rate the job's") {
     CHECK(own["schedule"]["every_epochs"].value<double>() == 30.0);
 }
 
+TEST_CASE("accumulated batches are passes, but not where batch norm wants the whole batch at once") {
+    const auto imported = [](const char* from, const char* line) { return import_line(from, line).toml; };
+    const std::string horovod = imported("horovod",
+                                         "horovodrun -np 4 python pytorch_imagenet_resnet50.py --train-dir T --val-dir "
+                                         "V --batch-size 8 --batches-per-allreduce 2");
+    CHECK_THAT(horovod, Catch::Contains("size = 64 ") && Catch::Contains("scope = \"global\"") &&
+                            !Catch::Contains("\nmicro = ") &&
+                            Catch::Contains("# --batches-per-allreduce: no batch.micro = 8, since batch norm's"));
+    const std::string ddp =
+        imported("ddp", "torchrun --nproc_per_node=2 train.py --model resnet18 --batch-size 8 --accumulate 4");
+    CHECK_THAT(ddp, Catch::Contains("size = 64 ") && !Catch::Contains("\nmicro = ") &&
+                        Catch::Contains("batch_norm.scope = \"shard\", with batch.micro"));
+    CHECK_THAT(imported("ddp", "torchrun --nproc_per_node=2 train.py --sync-bn --batch-size 8 --accumulate 4"),
+               !Catch::Contains("\nmicro = "));
+    for (const char* network : {"alexnet", "vgg11"}) {  // without batch norm
+        CAPTURE(network);
+        const std::string model = std::string(" --model ").append(network);
+        CHECK_THAT(import_line("ddp", "torchrun --nproc_per_node=2 x.py --batch-size 8 --accumulate 4" + model).toml,
+                   Catch::Contains("\nmicro = 8 "));
+        CHECK_THAT(
+            import_line("horovod", "horovodrun -np 2 python x.py --batch-size 8 --batches-per-allreduce 4" + model)
+                .toml,
+            Catch::Contains("\nmicro = 8 "));
+    }
+    // GoogLeNet of torchvision's has batch norm as its ResNets have, with an epsilon of its own.
+    const toml::table inception =
+        table_of(import_line("ddp", "torchrun --nproc_per_node=2 train.py --model googlenet"));
+    CHECK(inception["batch_norm"]["scope"].value<std::string>() == "global");
+    CHECK(inception["batch_norm"]["unbiased"].value<bool>() == true);
+    CHECK(inception["batch_norm"]["epsilon"].value<double>() == 1e-3);
+}
+
+TEST_CASE("the processes of a launcher are workers for tf_cnn_benchmarks' Horovod, and named in its other modes") {
+    for (const char* launcher : {"mpirun -np 4", "horovodrun -np 4 -H a:2,b:2", "mpirun -n 4"}) {
+        CAPTURE(launcher);
+        const std::string line =
+            std::string(launcher).append(" python tf_cnn_benchmarks.py --variable_update=horovod --batch_size=64 ");
+        const ImportedConfig config =
+            import_line("tf_cnn_benchmarks", line + "--model=resnet50 --num_epochs=1.5 --data_dir=D");
+        const toml::table t = table_of(config);
+        CHECK(config.refused.empty());
+        CHECK(t["batch"]["size"].value<int64_t>() == 256);
+        CHECK(t["optimizer"]["lr"].value<double>() == 0.128);          // its own, for 256
+        CHECK(t["train"]["steps"].value<int64_t>() == 7507);           // 1.5 x 1,281,167 / 256, rounded up
+        CHECK_THAT(config.toml, Catch::Contains("150137 -> 150151"));  // as of a batch of 256
+        CHECK_THAT(config.toml, Catch::Contains("--batch_size=64 x 1 GPU x 4 workers"));
+        CHECK_THAT(config.toml, Catch::Contains("added 4 workers' gradients: lr acted as 4 times"));
+        CHECK_THAT(config.toml, !Catch::Contains("# nothing to do here: -n"));
+        CHECK(table_of(import_line("tf_cnn_benchmarks", line + "--num_gpus=2"))["batch"]["size"].value<int64_t>() ==
+              512);
+    }
+    const ImportedConfig other = import_line(
+        "tf_cnn_benchmarks", "mpirun -np 4 python tf_cnn_benchmarks.py --model=lenet --batch_size=64 --num_gpus=2");
+    CHECK(table_of(other)["batch"]["size"].value<int64_t>() == 128);
+    REQUIRE(other.refused.size() == 1);
+    CHECK_THAT(other.refused[0], Catch::StartsWith("-np 4: without --variable_update=horovod the same command"));
+    CHECK(import_line("tf_cnn_benchmarks", "mpirun -np 1 python tf_cnn_benchmarks.py --model=lenet").refused.empty());
+}
+
+TEST_CASE("with --multiprocessing-distributed the batch is a node's, with torchrun in front or without") {
+    const auto size_of = [](const std::string& line) {
+        const ImportedConfig config = import_line("ddp", line);
+        CHECK(config.refused.empty());
+        return *table_of(config)["batch"]["size"].value<int64_t>();
+    };
+    // As its README starts it.
+    const std::string readme =
+        "python main.py -a resnet50 --dist-url 'tcp://127.0.0.1:FREEPORT' --dist-backend 'nccl' "
+        "--multiprocessing-distributed --rank 0 --world-size ";
+    CHECK(size_of(readme + "1 [imagenet-folder]") == 256);  // its own batch
+    CHECK(size_of(readme + "2 -b 192 [imagenet-folder]") == 384);
+    CHECK(size_of("torchrun --nproc_per_node=4 main.py -a resnet50 --multiprocessing-distributed -b 256 DIR") == 256);
+    CHECK(size_of("torchrun --nnodes=2 --nproc_per_node=4 main.py --multiprocessing-distributed -b 256 DIR") == 512);
+    CHECK(size_of("torchrun --nproc_per_node=4 main.py -a resnet50 -b 256 DIR") == 1024);  // a process's
+    const ImportedConfig config = import_line("ddp", readme + "2 -b 192 DIR");
+    CHECK(table_of(config)["data"]["train"].value<std::string>() == "DIR/train");
+    CHECK_THAT(config.toml, Catch::Contains("--batch-size=192 is a node's: x 2 nodes"));
+    // A switch takes no word that follows.
+    const ImportedConfig last = import_line("ddp", "python main.py -a resnet18 --multiprocessing-distributed DIR");
+    CHECK(table_of(last)["data"]["train"].value<std::string>() == "DIR/train");
+}
+
+TEST_CASE("a list of units is read as Python writes it, too") {
+    for (const char* list : {"=[100,75]", " [100,75]", "=[100, 75]", " [100, 75]", "=(100,75)", "=100,75", " 100 75"}) {
+        CAPTURE(list);
+        const std::string line = std::string("--hidden_units").append(list) + " --dropout=0.5";
+        const toml::table t = table_of(import_line("estimator", line));
+        CHECK(t["model"]["hidden"].as_array()->size() == 2);
+        CHECK(t["model"]["hidden"][1].value<int64_t>() == 75);
+        CHECK(t["model"]["dropout"].value<double>() == 0.5);
+    }
+}
+
 TEST_CASE("a product of short decimals is a short decimal, and what was written stays as it was") {
     const ImportedConfig products = import_line(
         "horovod", "horovodrun -np 4 python train.py --train-dir T --val-dir V --batch-size 8 --base-lr 0.0125");
@@ -244,6 +337,10 @@ TEST_CASE("absurd flags are refused in one line that begins with the flag") {
          "--eval_during_training_every_n_steps=5: eval.every_epochs and eval.every_steps are both set"},
         {kTf, "--max_ckpts_to_keep=9000000000", "--max_ckpts_to_keep=9000000000: checkpoint.keep must be at most"},
         {"estimator", "--hidden_units 100,abc", "--hidden_units 100,abc: the value is no list of whole numbers"},
+        {"estimator", "--hidden_units=abc", "--hidden_units=abc: the value is no list of whole numbers"},
+        {"estimator", "--hidden_units=[100,x]", "--hidden_units=[100,x]: the value is no list of whole numbers"},
+        {"estimator", "--hidden_units=[100", "--hidden_units=[100: the value is no list of whole numbers"},
+        {"estimator", "--hidden_units=[]", "--hidden_units=[]: the list is empty"},
         {"estimator", "--hidden_units 100 0", "--hidden_units 100 0: must be at least 1"},
         {"estimator", "--hidden_units 99999999999", "--hidden_units 99999999999: model.hidden[0] must be at most"},
         {"estimator", "--dropout 2", "--dropout 2: model.dropout must be below 1, got 2"},
