@@ -134,6 +134,28 @@ cp stdout job.toml
 run "$lockstep" plan -c job.toml --json --ranks 1 --lr-at 16
 expect_in_stdout '"batch":32,'
 expect_in_stdout '{"step":16,"lr":0.04}'
+# Accumulated batches of a network with batch norm over the whole batch: no passes, which train and plan would refuse.
+import horovod -- horovodrun -np 4 python train.py --model resnet18 --batch-size 8 --batches-per-allreduce 2
+expect_exit 0
+expect_in_stdout "# --batches-per-allreduce: no batch.micro = 8, since batch norm's statistics are of the whole batch"
+cp stdout job.toml
+run "$lockstep" plan -c job.toml --json --ranks 1
+expect_exit 0
+expect_in_stdout '"batch":64,'
+run "$lockstep" plan -c job.toml --set batch.micro=8 --json --ranks 1
+expect_exit 2
+# PyTorch's example as its README starts it, and workers that only a launcher names.
+import ddp -- python main.py -a resnet50 --dist-url 'tcp://127.0.0.1:FREEPORT' --dist-backend 'nccl' --multiprocessing-distributed --world-size 1 --rank 0 '[imagenet-folder]'
+expect_exit 0
+expect_stderr ""
+expect_in_stdout "size = 256 "
+import tf_cnn_benchmarks -- mpirun -np 4 python tf_cnn_benchmarks.py --variable_update=horovod --model=resnet50 --batch_size=64 --data_dir=D
+expect_exit 0
+expect_stderr ""
+expect_in_stdout "size = 256 "
+import estimator -- '--hidden_units=[100,75]'
+expect_exit 0
+expect_in_stdout "hidden = [100, 75]"
 
 # Refusals: one line, exit 2.
 refused() {
