@@ -16,7 +16,7 @@ class DdpImport {
         read_world();
         read_batch();
         read_data();
-        if (accumulated_ > 0) import_accumulation(accumulated_, "--gradient-accumulation-steps", c_);
+        if (accumulated_ > 0) import_accumulation(accumulated_, accumulation_, c_);
         read_optimizer();
         read_schedule();
         read_running();
@@ -52,6 +52,7 @@ class DdpImport {
         const bool of_node = share_ == "node";
         const auto given = f_.take_count({"batch_size"}, 1);
         const int64_t each = given.value_or(of_node ? 256 : 32);
+        accumulation_ = f_.name_of({"gradient_accumulation_steps", "accumulate"});
         const int64_t accumulated = f_.take_count({"gradient_accumulation_steps", "accumulate"}, 1).value_or(1);
         const std::string shares = of_node         ? counted(workers_, share_)
                                    : workers_ == 1 ? "1 process"
@@ -68,7 +69,11 @@ class DdpImport {
     }
 
     void read_data() {
-        if (const FlagList::Flag* model = f_.take({"model", "arch"})) import_torchvision_model(*model, c_);
+        if (const FlagList::Flag* model = f_.take({"model", "arch"})) {
+            import_torchvision_model(*model, c_);
+        } else if (share_ == "node") {
+            import_torchvision_model({"model", "resnet18", "the ImageNet example's network"}, c_);
+        }
         if (f_.take_switch("sync_bn").value_or(false)) {
             c_.set_text("batch_norm.scope", "global", "--sync-bn: statistics of the whole batch, there too");
         }
@@ -178,6 +183,7 @@ class DdpImport {
     Imported& c_;
     int64_t workers_ = 1;
     std::string share_ = "process";  // what --batch-size is of, and workers_ counts
+    std::string accumulation_;       // the flag
     int64_t accumulated_ = 0;        // samples of one of several passes; 0: one pass
     double lr_ = 0.1;
 };

@@ -203,6 +203,7 @@ TEST_CASE("accumulated batches are passes, but not where batch norm wants the wh
     const std::string ddp =
         imported("ddp", "torchrun --nproc_per_node=2 train.py --model resnet18 --batch-size 8 --accumulate 4");
     CHECK_THAT(ddp, Catch::Contains("size = 64 ") && !Catch::Contains("\nmicro = ") &&
+                        Catch::Contains("# --accumulate: no batch.micro = 8") &&
                         Catch::Contains("batch_norm.scope = \"shard\", with batch.micro"));
     CHECK_THAT(imported("ddp", "torchrun --nproc_per_node=2 train.py --sync-bn --batch-size 8 --accumulate 4"),
                !Catch::Contains("\nmicro = "));
@@ -270,7 +271,8 @@ TEST_CASE("with --multiprocessing-distributed the batch is a node's, with torchr
     CHECK(table_of(config)["data"]["train"].value<std::string>() == "DIR/train");
     CHECK_THAT(config.toml, Catch::Contains("--batch-size=192 is a node's: x 2 nodes"));
     // A switch takes no word that follows.
-    const ImportedConfig last = import_line("ddp", "python main.py -a resnet18 --multiprocessing-distributed DIR");
+    const ImportedConfig last = import_line("ddp", "python main.py --multiprocessing-distributed DIR");
+    CHECK(table_of(last)["model"]["name"].value<std::string>() == "resnet18");  // its own
     CHECK(table_of(last)["data"]["train"].value<std::string>() == "DIR/train");
 }
 
