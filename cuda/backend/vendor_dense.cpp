@@ -32,7 +32,13 @@ class VendorDense final : public Dense {
           bias_offset_(vendor_padded(int64_t{in} * out)),
           leaf_elements_(bias_offset_ + vendor_padded(out)) {
         for (const FoldProgram::Leaf& leaf : fold_.leaves) most_rows_ = std::max(most_rows_, leaf.end - leaf.begin);
-        reserve(vendor_.main());
+        // Several leaves are folded by one call, on the main stream; a layer that is computed shard by shard has one
+        // leaf, on whichever stream its shard is.
+        if (fold_.leaves.size() > 1) {
+            reserve(vendor_.main());
+        } else {
+            for (const auto& stream : vendor_.streams()) reserve(*stream);
+        }
     }
 
     void forward(Stream& stream, const float* x, const float* w, const float* bias, float* y) override {
