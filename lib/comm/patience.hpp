@@ -29,9 +29,9 @@ class Patience {
     bool waiting_ = false;
     Clock::time_point start_;
     Clock::time_point last_work_{};  // of others, as they said, past the deadline
-    Clock::time_point last_;  // pause() before this one
-    bool crowded_;            // more ranks than CPUs on this host
-    bool contested_ = false;  // somebody else wants this core
+    Clock::time_point last_;         // pause() before this one
+    bool crowded_;                   // more ranks than CPUs on this host
+    bool contested_ = false;         // somebody else wants this core
     double next_look_s_ = 0;
     double next_announcement_s_ = 0;
     double next_warning_s_ = 0;

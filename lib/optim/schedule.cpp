@@ -83,8 +83,8 @@ double Schedule::lr_double(int64_t update) const {
     if (spec_.name == "step") return spec_.lr * power_of(spec_.factor, jumps(update));
     if (spec_.name == "piecewise") return spec_.values[static_cast<std::size_t>(jumps(update))];
     if (spec_.name == "exponential") {
-        return spec_.lr * (spec_.staircase ? power_of(spec_.rate, jumps(update))
-                                           : pow_fixed(spec_.rate, x / spec_.every_epochs));
+        return spec_.lr *
+               (spec_.staircase ? power_of(spec_.rate, jumps(update)) : pow_fixed(spec_.rate, x / spec_.every_epochs));
     }
     if (spec_.name == "plateau") return plateau_rate();
     if (knows_its_end()) {

@@ -20,8 +20,8 @@ struct NamedTensor {
     std::vector<int64_t> shape;
     std::vector<float> values;
 };
-/// Every tensor of `flat`, in model order and file order: without a prefix of the weights, buffers included; with one, of
-/// a slot of the optimizer.
+/// Every tensor of `flat`, in model order and file order: without a prefix of the weights, buffers included; with one,
+/// of a slot of the optimizer.
 std::vector<NamedTensor> named_tensors(const ParameterTable& parameters, const float* flat,
                                        const std::string& prefix = "");
 std::vector<TensorView> views(const std::vector<NamedTensor>& tensors);

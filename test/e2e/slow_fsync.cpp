@@ -1,5 +1,5 @@
-// Stands before the C library's fsync in the ranks that a test gives it to (LD_PRELOAD): a disk so slow that saving takes
-// longer than the others would wait for a silent rank.
+// Stands before the C library's fsync in the ranks that a test gives it to (LD_PRELOAD): a disk so slow that saving
+// takes longer than the others would wait for a silent rank.
 #include <sys/syscall.h>
 #include <unistd.h>
 

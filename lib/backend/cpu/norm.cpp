@@ -21,8 +21,8 @@ using reference::kSumBlockRows;
 
 /// Vectors in a pass that needs about four registers for each, of which AVX2 has half as many.
 constexpr int kVectors = HWY_TARGET == HWY_AVX2 ? 2 : 4;
-/// Of an elementwise pass: long runs of each row suit the prefetcher, and what belongs to a channel may as well come from
-/// L1.
+/// Of an elementwise pass: long runs of each row suit the prefetcher, and what belongs to a channel may as well come
+/// from L1.
 constexpr int kPassVectors = 16;
 constexpr int64_t kPassRows = 64;  // of an elementwise pass: they stay in L1 until all their channels are done
 
@@ -174,24 +174,25 @@ HWY_INLINE void batch_norm_as(int64_t rows, int channels, const float* x, const 
                               const float* beta, float* y) {
     const FloatVec zero = hn::Zero(FloatTag());
     for_each_block<kPassVectors>(rows, channels, kPassRows,
-                             [&](int64_t begin, int64_t count, int c, auto vectors, int lanes) LOCKSTEP_LAMBDA {
-                                 constexpr int V = decltype(vectors)::value;
-                                 FloatVec mean[V], inverse[V], factor[V], shift[V];
-                                 load_each(statistics + c, lanes, mean);
-                                 load_each(statistics + channels + c, lanes, inverse);
-                                 load_each(gamma + c, lanes, factor);
-                                 load_each(beta + c, lanes, shift);
-                                 int64_t at = begin * channels + c;
-                                 for (int64_t r = 0; r < count; ++r, at += channels) {
-                                     LOCKSTEP_UNROLL for (int v = 0; v < V; ++v) {
-                                         const int left = lanes - v * kLanes;
-                                         const FloatVec d = hn::Sub(load(x + at + v * kLanes, left), mean[v]);
-                                         FloatVec value = fma(factor[v], hn::Mul(d, inverse[v]), shift[v]);
-                                         if constexpr (kRelu) value = hn::IfThenZeroElse(hn::Le(value, zero), value);
-                                         store(value, y + at + v * kLanes, left);
+                                 [&](int64_t begin, int64_t count, int c, auto vectors, int lanes) LOCKSTEP_LAMBDA {
+                                     constexpr int V = decltype(vectors)::value;
+                                     FloatVec mean[V], inverse[V], factor[V], shift[V];
+                                     load_each(statistics + c, lanes, mean);
+                                     load_each(statistics + channels + c, lanes, inverse);
+                                     load_each(gamma + c, lanes, factor);
+                                     load_each(beta + c, lanes, shift);
+                                     int64_t at = begin * channels + c;
+                                     for (int64_t r = 0; r < count; ++r, at += channels) {
+                                         LOCKSTEP_UNROLL for (int v = 0; v < V; ++v) {
+                                             const int left = lanes - v * kLanes;
+                                             const FloatVec d = hn::Sub(load(x + at + v * kLanes, left), mean[v]);
+                                             FloatVec value = fma(factor[v], hn::Mul(d, inverse[v]), shift[v]);
+                                             if constexpr (kRelu)
+                                                 value = hn::IfThenZeroElse(hn::Le(value, zero), value);
+                                             store(value, y + at + v * kLanes, left);
+                                         }
                                      }
-                                 }
-                             });
+                                 });
 }
 
 void batch_norm(int64_t rows, int channels, bool relu, const float* x, const float* statistics, const float* gamma,
