@@ -13,8 +13,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kHashedWhole = int64_t{256} << 20;
-constexpr int64_t kHashedEnd = int64_t{1} << 20;
 constexpr size_t kMostOpen = 256;  // a process may hold 1,024 files open, and needs some for other things
 
 }  // namespace

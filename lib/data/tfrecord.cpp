@@ -81,11 +81,12 @@ class TfRecords final : public PictureSource {
     void read_indices(const std::string& cache) {
         std::vector<std::exception_ptr> faults(files_.size());
         std::atomic<size_t> next{0};
+        const bool whole = hashed_whole(files_);
         ThreadPool pool(static_cast<int>(std::min<size_t>({files_.size(), size_t{8}, size_t(available_cpus())})));
         pool.run([&](int, int) {
             for (size_t f = next++; f < files_.size(); f = next++) {
                 try {
-                    indices_[f] = index_of(files_[f], names_, cache);
+                    indices_[f] = index_of(files_[f], whole, names_, cache);
                 } catch (...) {
                     faults[f] = std::current_exception();
                 }

@@ -90,9 +90,10 @@ std::string record_name(const std::string& path, int64_t record, int64_t offset)
     return fmt::format("{}, record {} at byte {}", path, record, offset);
 }
 
-std::vector<TfRecordEntry> index_of(const DataFile& file, const TfFeatureNames& names, const std::string& cache) {
+std::vector<TfRecordEntry> index_of(const DataFile& file, bool whole, const TfFeatureNames& names,
+                                    const std::string& cache) {
     const std::string facts = fmt::format("{} {} {}\n{}\n{}", kMagic, file.bytes->size(),
-                                          hex16(content_hash(*file.bytes, false)), names.image, names.label);
+                                          hex16(content_hash(*file.bytes, whole)), names.image, names.label);
     Entries made;
     const auto make = [&] { made = make_index(file, names); };
     std::string path;

@@ -26,9 +26,12 @@ struct TfFeatureNames {
     std::string label;
 };
 
-/// One entry a record. `cache`: the folder (device.cache). kData for what read_record refuses, and for records without
-/// one of the two features or with a label that is none, naming file, record and offset.
-std::vector<TfRecordEntry> index_of(const DataFile& file, const TfFeatureNames& names, const std::string& cache);
+/// One entry a record. `cache`: the folder (device.cache), where an index is kept beside the file's time of change and
+/// hash (content_hash, as `whole` says: labels stand in the index, so it must be no older than the fingerprint). kData
+/// for what read_record refuses, and for records without one of the two features or with a label that is none, naming
+/// file, record and offset.
+std::vector<TfRecordEntry> index_of(const DataFile& file, bool whole, const TfFeatureNames& names,
+                                    const std::string& cache);
 
 /// "PATH, record 3 at byte 1234"
 std::string record_name(const std::string& path, int64_t record, int64_t offset);

@@ -20,9 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kHashedWhole = int64_t{256} << 20;
-constexpr int64_t kHashedEnd = int64_t{1} << 20;
-
 struct GlobResult {
     glob_t found{};
     ~GlobResult() { ::globfree(&found); }

@@ -8,6 +8,10 @@
 
 namespace lockstep {
 
+/// What a fingerprint holds of contents: everything up to so many bytes, beyond that so many at each end.
+inline constexpr int64_t kHashedWhole = int64_t{256} << 20;
+inline constexpr int64_t kHashedEnd = int64_t{1} << 20;
+
 /// Files for data.train or data.test (`key`): a file itself; of a folder the files in it, hidden ones left out; of a
 /// glob what it matches; folders and globs in byte order of their names, whatever the locale. kUsage for none given,
 /// kData where one is missing or matches nothing. Warns of files that are among them twice.

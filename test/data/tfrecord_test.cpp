@@ -238,10 +238,31 @@ TEST_CASE("an index belongs to a file's contents and to the features that it was
     CHECK(open_data(records(folder, {lite})).train->size() == 3);
 }
 
+TEST_CASE("an index does not outlive a change in the middle of a file whose size and time stay") {
+    const TempFolder folder;
+    const std::string first = whole_file("train-00000-of-00008"), second = whole_file("train-00001-of-00008");
+    std::string ends;  // more than the first and the last MiB
+    while (ends.size() <= size_t{1} << 20) ends += first;
+    const std::string path = folder.write("records", ends + first + second + ends);
+    const auto time = fs::last_write_time(path);
+    const auto labels = [&] {
+        const DataSplits data = open_data(records(folder, {path}));
+        std::vector<int32_t> all;
+        for (int64_t i = 0; i < data.train->size(); ++i) all.push_back(data.train->label(i));
+        return all;
+    };
+    const auto before = labels();
+    folder.write("records", ends + second + first + ends);
+    fs::last_write_time(path, time);
+    const auto after = labels();
+    CHECK(after.size() == before.size());
+    CHECK(after != before);
+}
+
 TEST_CASE("with blocks shuffled each block is one stretch of a file, read once from end to end") {
     const TempFolder folder;
     const DataFile file = std::move(open_data_files({kRecords + "train-00000-of-00008"}, folder / "cache").front());
-    const auto entries = index_of(file, {"image/encoded", "image/class/label"}, folder / "cache");
+    const auto entries = index_of(file, true, {"image/encoded", "image/class/label"}, folder / "cache");
     const auto size = static_cast<int64_t>(entries.size());
     constexpr int64_t kBlock = 16;
     // How far apart the records of a block's positions lie, against the bytes of so many records behind one another.
