@@ -77,6 +77,8 @@ class Loader {
         }
         if (!faults_.empty()) throw ConfigError(fmt::format("{}", fmt::join(faults_, "\n")));
         loaded_.warnings = std::move(layers.warnings);
+        for (std::string& warning : warn_of_keys(loaded_.config, loaded_.origins))
+            loaded_.warnings.push_back(std::move(warning));
         return std::move(loaded_);
     }
 

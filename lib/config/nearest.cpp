@@ -35,7 +35,15 @@ size_t edit_distance(std::string_view left, std::string_view right) {
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& words) {
+    constexpr size_t kTelling = 3;  // letters that are no accident
     std::string best;
+    for (const std::string& candidate : words) {
+        const bool begins = candidate.size() > word.size() &&
+                            edit_distance(word, std::string_view(candidate).substr(0, word.size())) == 0;
+        if (begins && (best.empty() || candidate.size() < best.size())) best = candidate;
+    }
+    if (!best.empty() && word.size() >= kTelling) return best;
+    best.clear();
     size_t least = tolerance(word) + 1;
     for (const std::string& candidate : words) {
         const size_t distance = edit_distance(word, candidate);

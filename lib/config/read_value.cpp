@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -207,7 +208,9 @@ std::string type_text(KeyType type) {
 }
 
 std::string join(const std::vector<std::string_view>& parts) {
-    return fmt::format("{}", fmt::join(parts, ", "));
+    std::vector<std::string_view> shown = parts;
+    std::replace(shown.begin(), shown.end(), std::string_view(), std::string_view("\"\""));
+    return fmt::format("{}", fmt::join(shown, ", "));
 }
 
 }  // namespace lockstep

@@ -23,7 +23,7 @@ std::string range_text(const Range& range);
 /// "a whole number", "true or false", …
 std::string type_text(KeyType type);
 
-/// "a|b|c" as "a, b, c".
+/// "a|b|c" as "a, b, c", and "|a" as "\"\", a".
 std::string join(const std::vector<std::string_view>& parts);
 
 }  // namespace lockstep

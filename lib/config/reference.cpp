@@ -51,7 +51,7 @@ std::string values_text(const Key& key) {
         std::string built, later;
         for (const std::string_view choice : choices_of(key)) {
             std::string& list = is_built(key, std::string(choice)) ? built : later;
-            list += fmt::format("{}`{}`", list.empty() ? "" : ", ", choice);
+            list += fmt::format("{}`{}`", list.empty() ? "" : ", ", choice.empty() ? "\"\"" : choice);
         }
         return built + (later.empty() ? "" : "; *later:* " + later);
     }

@@ -140,4 +140,14 @@ std::vector<std::string> check_rules(const Config& config, const Origins& origin
     return std::move(checker).faults();
 }
 
+std::vector<std::string> warn_of_keys(const Config& config, const Origins& origins) {
+    const auto origin = origins.find("optimizer.momentum");
+    const bool wanted = origin != origins.end() && origin->second != "default" &&
+                        origin->second.find("config.resolved.toml:") == std::string::npos;
+    if (config.optimizer.name != "sgd" || !wanted || config.optimizer.momentum <= 0) return {};
+    return {
+        fmt::format("optimizer.momentum = {} ({}): sgd has none; write optimizer.name = \"momentum\" or \"nesterov\"",
+                    toml_text(config.optimizer.momentum), origin->second)};
+}
+
 }  // namespace lockstep

@@ -94,6 +94,12 @@ TEST_CASE("an unknown choice lists the choices, a known one whose feature is mis
         {"[batch]\nlast = \"kepe\"",
          "1.toml:4:1: batch.last: unknown value \"kepe\"; one of keep, drop; did you mean keep?"},
         {"[batch]\nlayout = \"\"", "1.toml:4:1: batch.layout: unknown value \"\"; one of batch, epoch"},
+        {"train.stop_metric = \"acc\"",
+         "1.toml:3:7: train.stop_metric: unknown value \"acc\"; one of \"\", loss, accuracy, top5, auc, precision, "
+         "recall; did you mean accuracy?"},
+        {"train.stop_metric = \"acu\"",
+         "1.toml:3:7: train.stop_metric: unknown value \"acu\"; one of \"\", loss, accuracy, top5, auc, precision, "
+         "recall; did you mean auc?"},
     });
     for (const Key& key : config_keys()) {
         std::string built;

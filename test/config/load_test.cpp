@@ -141,6 +141,22 @@ TEST_CASE("a key that the chosen model or optimizer does not use is legal") {
             .empty());
 }
 
+TEST_CASE("a momentum that somebody sets beside sgd is a warning with its place, one that nobody sets is none") {
+    const std::string sgd = kLeast + "[optimizer]\nname = \"sgd\"\n";
+    const auto warnings = [](const Sources& sources) { return load(sources).warnings; };
+    const std::string advice = "): sgd has none; write optimizer.name = \"momentum\" or \"nesterov\"";
+    const TempFolder folder;
+    CHECK(load(folder, {{sgd + "momentum = 0.9\n"}}).warnings ==
+          std::vector<std::string>{"optimizer.momentum = 0.9 (" + (folder / "1.toml:5:1") + advice});
+    CHECK(warnings({{sgd}, {{"LOCKSTEP_OPTIMIZER_MOMENTUM", "0.5"}}}) ==
+          std::vector<std::string>{"optimizer.momentum = 0.5 (LOCKSTEP_OPTIMIZER_MOMENTUM" + advice});
+    CHECK(warnings({{sgd}, {}, {"optimizer.momentum=0.5"}}) ==
+          std::vector<std::string>{"optimizer.momentum = 0.5 (--set optimizer.momentum=0.5" + advice});
+    CHECK(warnings({{sgd}}).empty());
+    CHECK(warnings({{sgd + "momentum = 0\n"}}).empty());
+    CHECK(warnings({{kLeast + "[optimizer]\nname = \"nesterov\"\nmomentum = 0.9\n"}}).empty());
+}
+
 TEST_CASE("a dotted key, a section and an inline table say the same") {
     for (const char* text : {"batch.size = 5", "[batch]\nsize = 5", "batch = { size = 5 }"}) {
         CHECK(load({{kLeast + text}}).config.batch.size == 5);
