@@ -44,7 +44,9 @@ int TableColumn::categories() const {
 }
 
 bool TableColumns::is_missing(std::string_view text) const {
-    return std::find(missing_.begin(), missing_.end(), text) != missing_.end();
+    // As NumPy and R write a number that is none; a category may be called so only where others would misread it, too.
+    const bool nan = text == "nan" || text == "NaN" || text == "NAN";
+    return nan || std::find(missing_.begin(), missing_.end(), text) != missing_.end();
 }
 
 std::string_view TableColumns::text_of(std::span<const std::string_view> fields, const TableColumn::Part& part) const {

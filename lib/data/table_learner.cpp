@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "data/table_text.hpp"
+#include "io/shown_path.hpp"
 
 namespace lockstep {
 namespace {
@@ -65,13 +66,25 @@ void TableLearner::guess(std::span<const std::string_view> fields) {
 }
 
 void TableLearner::look(const TableColumn& column, std::span<const std::string_view> fields, Seen& seen) const {
-    if (!seen.numbers) return;
     const std::string_view text = columns_.text_of(fields, column.parts.front());
     if (text.empty()) return;
     const std::optional<double> value = parse_number(text);
-    seen.numbers = value && std::isfinite(static_cast<float>(*value));
+    const bool number = value && std::isfinite(static_cast<float>(*value));
+    if (!number && seen.others++ == 0) seen.other = text;
+    seen.numbers = seen.numbers && number;
     seen.whole = seen.whole && seen.numbers && *value == std::floor(*value);
     ++seen.count;
+}
+
+/// One typing error makes categories, and another network, of a column of numbers.
+void TableLearner::warn_of_others(const std::string& column, const Seen& seen) {
+    constexpr int64_t kFew = 10;  // one in so many
+    if (seen.others == 0 || seen.others * kFew > seen.count) return;
+    warn(
+        "column {} is taken for categories, as {} of its {} values are no numbers (the first: \"{}\"); if they are "
+        "missing "
+        "values, add them to data.missing, else say type = \"categorical\" in data.columns",
+        shown_path(column), seen.others, seen.count, shown_path(seen.other));
 }
 
 void TableLearner::end_guessing() {
@@ -81,9 +94,11 @@ void TableLearner::end_guessing() {
         const bool numbers = seen_[c].numbers && seen_[c].count > 0;
         spec.type = numbers ? ColumnType::kNumeric : ColumnType::kCategorical;
         spec.standard = numbers && spec.mean == 0 && spec.std == 1;
+        warn_of_others(spec.name, seen_[c]);
     }
     const Seen& label = seen_.back();
     if (label_guessed_ && label.numbers && !label.whole) columns_.label().spec.type = ColumnType::kTarget;
+    if (label_guessed_) warn_of_others(columns_.label().spec.name, label);
     std::fill(seen_.begin(), seen_.end(), Seen());
 }
 

@@ -32,12 +32,15 @@ class TableLearner {
     struct Seen {
         bool numbers = true, whole = true;  // as guessed
         int64_t count = 0;                  // of values that are there
+        int64_t others = 0;                 // of them, those that are no numbers
+        std::string other;                  // the first
         double mean = 0, squares = 0;       // sum of squared differences from the mean (Welford)
         std::unordered_set<std::string> texts;
     };
 
     void look(const TableColumn& column, std::span<const std::string_view> fields, Seen& seen) const;
     void add(TableColumn& column, Seen& seen, std::span<const std::string_view> fields, RowPlace place) const;
+    static void warn_of_others(const std::string& column, const Seen& seen);
     static void finish_column(TableColumn& column, const Seen& seen);
 
     TableColumns& columns_;

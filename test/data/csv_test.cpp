@@ -250,6 +250,18 @@ TEST_CASE("what a column is, is guessed from all rows") {
     CHECK(csv_facts(squared).classes == 0);
 }
 
+TEST_CASE("a NaN among numbers is a missing value, not a text that makes categories of them") {
+    const TempFolder folder;
+    for (const char* nan : {"nan", "NaN", "NAN"}) {
+        const std::string text = "x,y\n1,0.5\n2,1.5\n" + std::string(nan) + ",2.5\n";
+        const DataFacts facts = csv_facts(of_text(folder, text));
+        CHECK(facts.columns[0].categories == 0);
+        CHECK(facts.classes == 0);
+        CHECK(refusal(of_text(folder, text + "3," + nan + "\n")).find("train.csv:5: column y: the target is missing") !=
+              std::string::npos);
+    }
+}
+
 TEST_CASE("a label of more than 100 numbers that nobody declared may be a target: said once they are that many") {
     const TempFolder folder;
     const auto last_note = [&](int classes, const std::string& prefix) {

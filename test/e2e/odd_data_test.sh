@@ -102,3 +102,13 @@ expect_in_stderr "small.data: its first bytes are of no kind of file known here"
 inspect $'two\nlines'
 expect_exit 3
 expect_stderr_lines 1
+
+# --- A word in a column of numbers makes categories of them: said --------------------------------------------------------
+{ echo x,y; for i in {1..30}; do echo "$i.5,$((i % 2))"; done; echo oops,1; } > word.csv
+inspect word.csv
+expect_exit 0
+expect_in_stderr 'column x is taken for categories, as 1 of its 31 values are no numbers (the first: "oops")'
+sed 's/oops/nan/' word.csv > nan.csv
+inspect nan.csv
+expect_exit 0
+expect_stderr_lines 0
