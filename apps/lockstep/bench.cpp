@@ -1,6 +1,7 @@
 // lockstep bench: the benchmarks of this program, as JSON: a training step, the reduction of its gradient, its input.
 // Each measures the trainer's own stages, on the job that the config describes.
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -170,6 +171,8 @@ void add_bench(CLI::App& app, Invocation& invocation) {
             ->type_name("SECONDS");
         sub->add_flag("--json", command->json, "On one line");
         sub->callback([command, action, &invocation] {
+            // No comparison with a NaN holds, so that a range lets it pass.
+            if (std::isnan(command->seconds)) throw CLI::ValidationError("--seconds", "nan is no number of seconds");
             invocation.action = [command, action, &invocation] {
                 return run_as_rank(invocation, true, [&](Communicator& comm) { return action(comm, *command); });
             };

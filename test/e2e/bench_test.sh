@@ -112,6 +112,7 @@ refused "--threads" input -c small.toml --threads two
 refused "--threads" step -c small.toml --threads 2
 refused "--ranks" reduce -c small.toml --ranks 0
 refused "--seconds" step -c small.toml --seconds -1
+refused "--seconds: nan" step -c small.toml --seconds nan
 refused "batch.size must be at least 1" step -c small.toml --set batch.size=0
 run mpi 2 "$lockstep" bench reduce -c small.toml --ranks 2
 expect_exit 2
