@@ -42,7 +42,8 @@ RunOutcome outcome_of(const TrainResult& result) {
 void check_followed(const Config& config, const Facts& facts) {
     if (!config.train.stop_metric.empty()) {
         fail(ErrorKind::kUsage,
-             "explain --run: train.stop_metric = \"{}\" follows each run's own evaluations; leave it out",
+             "explain --run: train.stop_metric = \"{}\" follows each run's own evaluations; leave it out, or "
+             "add --set 'train.stop_metric=\"\"'",
              config.train.stop_metric);
     }
     const int64_t per_epoch = facts.ours.steps_per_epoch;

@@ -38,8 +38,28 @@ void import_image_folders(const std::string& train, const std::string& test, int
 /// model.name, in torchvision's flavor, for its name; throws kUsage where there is no such network.
 void import_torchvision_model(const FlagList::Flag& flag, Imported& config);
 
-/// batch.micro, for passes of so many samples each, which `flag` asked for; where batch norm is over the whole batch,
-/// which allows one pass only, what to do in its place. After the model's lines.
-void import_accumulation(int64_t pass, std::string_view flag, Imported& config);
+/// Who computed which part of a batch there.
+struct BatchParts {
+    int64_t workers = 1;
+    std::string_view who{};     // one of them: "process"
+    int64_t batch = 0;          // of all
+    int64_t each = 0;           // samples of one pass of one worker
+    int64_t passes = 1;         // of one worker, accumulated
+    std::string passes_flag{};  // which asked for several
+    bool own_norm = true;       // batch norm over each part by itself
+    bool gpus_unknown = false;  // the workers are nodes, which divide their parts further
+};
+
+/// batch.shards where the default would leave workers idle; batch.micro for passes, or, where batch norm is over the
+/// whole batch, which allows one pass only, what to do in its place; and what becomes of batch norm's statistics.
+/// After the model's lines.
+void import_parts(const BatchParts& parts, Imported& config);
+
+/// That the command line names no network.
+void name_missing_model(Imported& config);
+
+/// That evaluation does not cut out the centre of a picture, as torchvision's and PyTorch's scripts do; `flags` of
+/// theirs that say how, or "".
+void name_center_crop(std::string_view flags, int64_t side, Imported& config);
 
 }  // namespace lockstep

@@ -86,16 +86,4 @@ void import_torchvision_model(const FlagList::Flag& flag, Imported& config) {
          known);
 }
 
-void import_accumulation(int64_t pass, std::string_view flag, Imported& config) {
-    if (!config.has("batch_norm.scope", "global")) {
-        config.set("batch.micro", pass, fmt::format("{}: computed at once there; changes no bit", flag));
-        return;
-    }
-    config.remark(
-        fmt::format("{}: no batch.micro = {}, since batch norm's statistics are of the whole batch, which so is in "
-                    "memory at once",
-                    flag, pass));
-    config.remark("where it does not fit: more ranks, or batch_norm.scope = \"shard\", with batch.micro");
-}
-
 }  // namespace lockstep

@@ -7,6 +7,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kMostNodes = 1'000'000;  // far beyond any
+constexpr const char* kDefaultNetwork = "no --model: the default of torchvision's and PyTorch's own scripts";
 
 class DdpImport {
   public:
@@ -16,7 +17,7 @@ class DdpImport {
         read_world();
         read_batch();
         read_data();
-        if (accumulated_ > 0) import_accumulation(accumulated_, accumulation_, c_);
+        import_parts(parts_, c_);
         read_optimizer();
         read_schedule();
         read_running();
@@ -52,15 +53,18 @@ class DdpImport {
         const bool of_node = share_ == "node";
         const auto given = f_.take_count({"batch_size"}, 1);
         const int64_t each = given.value_or(of_node ? 256 : 32);
-        accumulation_ = f_.name_of({"gradient_accumulation_steps", "accumulate"});
+        parts_.passes_flag = f_.name_of({"gradient_accumulation_steps", "accumulate"});
         const int64_t accumulated = f_.take_count({"gradient_accumulation_steps", "accumulate"}, 1).value_or(1);
-        const std::string shares = of_node         ? counted(workers_, share_)
-                                   : workers_ == 1 ? "1 process"
-                                                   : fmt::format("{} processes", workers_);
-        const std::string words = fmt::format("--batch-size={} is a {}'s: x {}{}", each, share_, shares,
-                                              accumulated > 1 ? fmt::format(" x {} accumulated", accumulated) : "");
-        c_.set("batch.size", batch_product({each, workers_, accumulated}, words), words);
-        if (accumulated > 1) accumulated_ = each;
+        const std::string words =
+            fmt::format("--batch-size={} is a {}'s: x {}{}", each, share_, counted(workers_, share_),
+                        accumulated > 1 ? fmt::format(" x {} accumulated", accumulated) : "");
+        parts_.batch = batch_product({each, workers_, accumulated}, words);
+        c_.set("batch.size", parts_.batch, words);
+        parts_.workers = workers_;
+        parts_.who = share_;
+        parts_.each = each;
+        parts_.passes = accumulated;
+        parts_.gpus_unknown = of_node;
         c_.set("train.epochs", f_.take_count({"epochs"}, 1).value_or(90), "--epochs: passes over the data, there too");
         if (f_.take_switch("drop_last").value_or(false)) c_.set_text("batch.last", "drop", "--drop-last");
         c_.remark(
@@ -69,25 +73,69 @@ class DdpImport {
     }
 
     void read_data() {
-        if (const FlagList::Flag* model = f_.take({"model", "arch"})) {
-            import_torchvision_model(*model, c_);
-        } else if (share_ == "node") {
-            import_torchvision_model({"model", "resnet18", "the ImageNet example's network"}, c_);
-        }
-        if (f_.take_switch("sync_bn").value_or(false)) {
-            c_.set_text("batch_norm.scope", "global", "--sync-bn: statistics of the whole batch, there too");
-        }
         std::string folder = f_.take_text({"data_path", "data", "data_dir"}).value_or("");
         if (folder.empty() && !f_.positionals().empty()) folder = f_.positionals().front();
+        if (const FlagList::Flag* model = f_.take({"model", "arch"})) {
+            import_torchvision_model(*model, c_);
+        } else if (!folder.empty() || is_known_script()) {
+            import_torchvision_model({"model", "resnet18", kDefaultNetwork}, c_);
+        } else {
+            name_missing_model(c_);
+        }
+        if (f_.take_switch("sync_bn").value_or(false)) {
+            parts_.own_norm = false;
+            c_.set_text("batch_norm.scope", "global", "--sync-bn: statistics of the whole batch, there too");
+        }
         const int64_t side = f_.take_count({"train_crop_size"}, 1).value_or(224);
         if (folder.empty()) {
             c_.set_text("data.format", "synthetic", "no folder of data is named: made-up data, to try the settings");
         } else {
             import_image_folders(folder + "/train", folder + "/val", side, c_);
         }
+        read_evaluation(!folder.empty(), side);
         if (const auto smooth = f_.take_number({"label_smoothing"}, 0); smooth && *smooth > 0) {
             c_.set("train.label_smoothing", *smooth, "--label-smoothing");
         }
+    }
+
+    /// Flags that torchvision's script or PyTorch's ImageNet example has, and few others.
+    bool is_known_script() const {
+        return !f_.name_of({"multiprocessing_distributed",
+                            "dist_url",
+                            "dist_backend",
+                            "data_path",
+                            "lr_scheduler",
+                            "lr_step_size",
+                            "lr_gamma",
+                            "lr_min",
+                            "lr_warmup_epochs",
+                            "lr_warmup_method",
+                            "lr_warmup_decay",
+                            "norm_weight_decay",
+                            "train_crop_size",
+                            "val_crop_size",
+                            "val_resize_size",
+                            "mixup_alpha",
+                            "cutmix_alpha",
+                            "auto_augment",
+                            "random_erase",
+                            "ra_sampler",
+                            "model_ema",
+                            "sync_bn",
+                            "cache_dataset",
+                            "test_only",
+                            "print_freq"})
+                    .empty();
+    }
+
+    void read_evaluation(bool pictures, int64_t side) {
+        if (!pictures) return c_.not_needed(f_, {"val_resize_size", "val_crop_size"}, "made-up data have one size");
+        std::string flags;
+        for (const char* name : {"val_resize_size", "val_crop_size"}) {
+            if (const FlagList::Flag* flag = f_.take({name}))
+                flags.append(flags.empty() ? "" : ", ").append(flag->spelled);
+        }
+        name_center_crop(flags, side, c_);
     }
 
     void read_optimizer() {
@@ -168,10 +216,10 @@ class DdpImport {
             c_.change(fp16_words("--amp"));
         }
         c_.not_needed(f_,
-                      {"workers", "device", "dist_url", "dist_backend", "world_size", "rank", "gpu",
-                       "use_deterministic_algorithms", "cache_dataset", "val_resize_size", "val_crop_size",
-                       "local_rank", "use_env"},
+                      {"workers", "device", "dist_url", "dist_backend", "rank", "gpu", "use_deterministic_algorithms",
+                       "cache_dataset", "local_rank", "use_env"},
                       "a matter of the machine; it changes no bit here");
+        if (share_ != "node") c_.not_needed(f_, {"world_size"}, "torchrun's numbers of processes count, there too");
         c_.not_needed(f_, {"resume", "start_epoch"}, "lockstep train --resume");
         c_.cannot(f_, {"test_only", "evaluate"}, "another command: lockstep eval");
         c_.cannot(f_, {"mixup_alpha", "cutmix_alpha", "auto_augment", "random_erase", "ra_sampler", "model_ema"},
@@ -183,8 +231,7 @@ class DdpImport {
     Imported& c_;
     int64_t workers_ = 1;
     std::string share_ = "process";  // what --batch-size is of, and workers_ counts
-    std::string accumulation_;       // the flag
-    int64_t accumulated_ = 0;        // samples of one of several passes; 0: one pass
+    BatchParts parts_;
     double lr_ = 0.1;
 };
 

@@ -54,6 +54,8 @@ class EstimatorImport {
         const auto batch_words = named({"batch_size", "train_batch_size"}, "every worker's there, of all here");
         const auto batch = f_.take_count({"batch_size", "train_batch_size"}, 1);
         c_.set("batch.size", batch.value_or(128), batch ? batch_words : "no batch is named; the samples' own");
+        import_parts({.workers = workers_, .who = "worker", .batch = batch.value_or(128), .each = batch.value_or(128)},
+                     c_);
         const auto epoch_words =
             named({"num_epochs", "train_epochs", "epochs"}, "of every worker there, of the data here");
         const auto epochs = f_.take_count({"num_epochs", "train_epochs", "epochs"}, 1);

@@ -17,7 +17,7 @@ class HorovodImport {
         }
         read_batch();
         read_data();
-        if (accumulated_ > 0) import_accumulation(accumulated_, "--batches-per-allreduce", c_);
+        import_parts(parts_, c_);
         read_rates();
         read_running();
     }
@@ -31,7 +31,12 @@ class HorovodImport {
                         per_reduce > 1 ? fmt::format(" x {} batches per all-reduce", per_reduce) : "");
         c_.set("batch.size", batch_product({given, workers_, per_reduce}, words), words);
         factor_ = static_cast<double>(workers_ * per_reduce);
-        if (per_reduce > 1) accumulated_ = given;
+        parts_ = {.workers = workers_,
+                  .who = "worker",
+                  .batch = given * workers_ * per_reduce,
+                  .each = given,
+                  .passes = per_reduce,
+                  .passes_flag = "--batches-per-allreduce"};
         const int64_t epochs = f_.take_count({"epochs", "num_epochs"}, 1).value_or(90);
         c_.set("train.epochs", epochs, "passes over the data: a worker's epoch there is 1/W of them");
         c_.remark(
@@ -41,13 +46,16 @@ class HorovodImport {
     void read_data() {
         if (const FlagList::Flag* model = f_.take({"model", "arch"})) {
             import_torchvision_model(*model, c_);
-        } else if (f_.take({"train_dir"}) != nullptr) {
+        } else if (!f_.name_of({"train_dir", "val_dir"}).empty()) {
             import_torchvision_model({"model", "resnet50", "the ImageNet example's network"}, c_);
+        } else {
+            name_missing_model(c_);
         }
         const auto train = f_.take_text({"train_dir"});
         const auto test = f_.take_text({"val_dir"});
         if (train || test) {
             import_image_folders(train.value_or("train"), test.value_or("val"), 224, c_);
+            name_center_crop("", 224, c_);
             return;
         }
         c_.set_text("data.format", "synthetic", "no --train-dir: made-up data, to try the settings");
@@ -92,7 +100,7 @@ class HorovodImport {
     FlagList& f_;
     Imported& c_;
     int64_t workers_ = 0;
-    int64_t accumulated_ = 0;  // samples of one of several passes; 0: one pass
+    BatchParts parts_;
     double factor_ = 1;
 };
 

@@ -37,6 +37,7 @@ class TfImport {
     void run() {
         read_model();
         read_batch();
+        import_parts({.workers = job_.gpus * job_.workers, .who = "GPU", .batch = job_.batch, .each = per_gpu_}, c_);
         read_data();
         read_length();
         import_tf_optimizer(f_, c_, job_);
@@ -66,9 +67,7 @@ class TfImport {
 
     void read_batch() {
         const int64_t given = f_.take_count({"batch_size"}).value_or(0);
-        const int64_t per_gpu = given > 0                                     ? given
-                                : job_.cifar && job_.model->ours == "alexnet" ? 128
-                                                                              : job_.model->batch;
+        per_gpu_ = given > 0 ? given : job_.cifar && job_.model->ours == "alexnet" ? 128 : job_.model->batch;
         job_.gpus = f_.take_count({"num_gpus"}, 1).value_or(1);
         const std::string hosts = f_.take_text({"worker_hosts"}).value_or("");
         job_.workers = std::max<int64_t>(1, static_cast<int64_t>(parts_of(hosts).size()));
@@ -76,9 +75,9 @@ class TfImport {
         read_launcher();
         const std::string words =
             fmt::format("{} x {} x {}",
-                        given > 0 ? fmt::format("--batch_size={}", given) : fmt::format("its default of {}", per_gpu),
+                        given > 0 ? fmt::format("--batch_size={}", given) : fmt::format("its default of {}", per_gpu_),
                         counted(job_.gpus, "GPU"), counted(job_.workers, "worker"));
-        job_.batch = batch_product({per_gpu, job_.gpus, job_.workers}, words);
+        job_.batch = batch_product({per_gpu_, job_.gpus, job_.workers}, words);
         c_.set("batch.size", job_.batch, fmt::format("{}: theirs is a GPU's, this is of all", words));
         c_.remark(fmt::format("--variable_update={}: {}", update_, what_it_did()));
     }
@@ -236,6 +235,7 @@ class TfImport {
     FlagList& f_;
     Imported& c_;
     TfJob job_;
+    int64_t per_gpu_ = 0;  // samples
     std::string data_name_, update_;
 };
 

@@ -60,7 +60,7 @@ std::string fp16_words(std::string_view flag) {
 }
 
 std::string counted(int64_t count, std::string_view what) {
-    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : what.ends_with('s') ? "es" : "s");
 }
 
 void Imported::set(std::string_view key, std::string value, std::string why) {

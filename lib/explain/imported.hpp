@@ -72,7 +72,7 @@ std::string toml_list(const std::vector<double>& values);
 int64_t batch_product(std::initializer_list<int64_t> factors, std::string_view words);
 /// What half precision, which `flag` asks for, is here.
 std::string fp16_words(std::string_view flag);
-/// "30 epochs", "1 epoch".
+/// "30 epochs", "1 epoch", "2 processes".
 std::string counted(int64_t count, std::string_view what);
 
 }  // namespace lockstep

@@ -292,7 +292,7 @@ TEST_CASE("a product of short decimals is a short decimal, and what was written 
 }
 
 TEST_CASE("half precision is told to the caller, who may have other machines") {
-    const ImportedConfig amp = import_line("ddp", "torchrun --nproc_per_node=2 train.py --lr 0.1 --amp");
+    const ImportedConfig amp = import_line("ddp", "torchrun --nproc_per_node=2 train.py --model alexnet --amp");
     REQUIRE(amp.changed.size() == 1);
     CHECK_THAT(amp.changed[0], Catch::StartsWith("--amp: here matrix products in fp16"));
     CHECK_THAT(amp.toml, Catch::Contains("# done otherwise: --amp: ") && Catch::Contains("precision = \"fp16\""));

@@ -333,6 +333,7 @@ TEST_CASE("what a comparison cannot be made of is refused before any training") 
     refuses({"reduce.op=sum"}, 2, "reduce.op must be \"average\"");
     refuses({"schedule.name=plateau"}, 2, "schedule.name = \"plateau\"");
     refuses({"train.stop_metric=loss"}, 2, "train.stop_metric = \"loss\" follows each run's own evaluations");
+    refuses({"train.stop_metric=loss"}, 2, "; leave it out, or add --set 'train.stop_metric=\"\"'");
     refuses({"reduce.algorithm=native"}, 2, "reduce.algorithm = \"native\" adds in an order of the transport's");
     refuses({"device.backend=cuda"}, 2, "trains on CPUs, and device.backend = \"cuda\"");
     LoadedConfig loaded = small_config();  // 9 steps an epoch
