@@ -73,7 +73,7 @@ std::size_t train_for(Communicator& comm, StepEngine& engine, const StageClock& 
             warm = done;
             counted_from = now;
         }
-        // What is asked for now is agreed upon in the next step.
+        // All ranks agree on a stop in the step that follows the request, which is one step more: hence done + 1.
         enough = warm > 0 && done + 1 >= warm + kLeastSteps && seconds_between(counted_from, now) >= seconds;
     }
     return static_cast<std::size_t>(std::stoll(comm.broadcast(0, std::to_string(warm))));
