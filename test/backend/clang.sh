@@ -12,7 +12,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-cmake -S "$root" -B "$work" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ >"$work/log" ||
+cmake -S "$root" -B "$work" -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_UNITY=ON -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ >"$work/log" ||
     { cat "$work/log" >&2; exit 1; }
 mapfile -t tests < <(ctest --test-dir "$work" -N -R '^backend_' -LE long | sed -n 's/.*: \(backend_[a-z_0-9]*\)$/\1/p')
 [[ ${#tests[@]} -gt 0 ]] || { echo "no backend test found" >&2; exit 1; }

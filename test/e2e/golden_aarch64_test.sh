@@ -56,7 +56,7 @@ set(CMAKE_EXE_LINKER_FLAGS_INIT "-Wl,-rpath-link,$libraries:$root/lib/aarch64-li
 CMAKE
 export PKG_CONFIG_LIBDIR=$libraries/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
 # MPI's compiler wrapper is the host's, so its library and headers are named here.
-{ cmake -S "$here/../.." -B "$work/build" -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DCMAKE_TOOLCHAIN_FILE="$work/toolchain.cmake" \
+{ cmake -S "$here/../.." -B "$work/build" -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DLOCKSTEP_UNITY=ON -DCMAKE_TOOLCHAIN_FILE="$work/toolchain.cmake" \
     -DMPI_C_LIB_NAMES=mpi -DMPI_mpi_LIBRARY="$libraries/openmpi/lib/libmpi.so" -DMPI_C_HEADER_DIR="$libraries/openmpi/include" &&
     cmake --build "$work/build" --target lockstep --parallel "$(nproc)"; } > "$work/log" 2>&1 || { tail -n 50 "$work/log" >&2; exit 1; }
 

@@ -11,6 +11,6 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-{ cmake -S "$here/../.." -B "$work" -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ &&
+{ cmake -S "$here/../.." -B "$work" -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DLOCKSTEP_UNITY=ON -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ &&
     cmake --build "$work" --target lockstep --parallel "$(nproc)"; } > "$work/log" 2>&1 || { tail -n 50 "$work/log" >&2; exit 1; }
 bash "$here/golden_test.sh" "$work/apps/lockstep/lockstep"
