@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kDefaultShards = Config::BatchSettings{}.shards;
+const int64_t kDefaultShards = Config::BatchSettings{}.shards;  // not constexpr: BatchSettings holds a string
 
 void import_passes(const BatchParts& parts, Imported& config) {
     if (!config.has("batch_norm.scope", "global")) {
