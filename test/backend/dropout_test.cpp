@@ -1,3 +1,5 @@
+// Dropout: every backend keeps exactly what the random stream says of a sample's place in the epoch, whichever rows are
+// computed together.
 #include <catch2/catch.hpp>
 #include <cmath>
 

@@ -1,3 +1,5 @@
+// Relu, sums, scaling, the check for numbers that are not finite, gathered columns and folded rows: the reference's
+// bytes on every backend, zeros of both signs, subnormals and infinities among them.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>

@@ -1,3 +1,4 @@
+// What tables and branches need: columns as numbers or one-hot, parts of rows beside each other, filled arrays.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <limits>

@@ -1,3 +1,4 @@
+// The peer of kernel_peer.hpp by oneDNN, planned once and run on one thread.
 #include <omp.h>
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Local response normalisation: the reference's bytes on every backend, and the reference against a computation by
+// hand.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>

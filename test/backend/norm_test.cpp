@@ -1,3 +1,5 @@
+// Batch norm forward and backward, merged moments and running values: the reference's bytes on every backend; the
+// reference itself against computations by hand, exact arithmetic and central differences.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>

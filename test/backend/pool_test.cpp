@@ -1,3 +1,5 @@
+// Maxima and averages over windows of any shape, with ties and padding: the reference's bytes on every backend, and
+// what the definition says of them.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>

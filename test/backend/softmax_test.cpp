@@ -1,3 +1,5 @@
+// Softmax and its cross entropy: the reference's bytes on every backend, over the whole range of the exponential, and
+// what becomes of logits that are not finite.
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,3 +1,5 @@
+// Every optimizer's update and the sum of squares behind clipping: the reference's bytes on every backend; the
+// reference itself against steps computed by hand.
 #include <catch2/catch.hpp>
 #include <cmath>
 
