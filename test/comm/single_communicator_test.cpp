@@ -1,3 +1,4 @@
+// The communicator of one rank: the same calls as any other, with nobody to talk to.
 #include <catch2/catch.hpp>
 
 #include "comm/communicator.hpp"
