@@ -1,3 +1,5 @@
+// What a config can have wrong: each fault is a line with its place, the key, what was found and what is possible, and
+// all of them come at once.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The layers of a config, which of them wins, where its paths start, and what is a warning only.
 #include <catch2/catch.hpp>
 
 #include <filesystem>

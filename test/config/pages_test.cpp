@@ -1,3 +1,5 @@
+// What the table of keys is turned into for people: the reference page, the starter file, the schema, and the key that
+// was meant.
 #include <catch2/catch.hpp>
 
 #include <fstream>

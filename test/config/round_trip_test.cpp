@@ -1,3 +1,4 @@
+// What is printed of a config loads again to the same one, to the last bit of each number.
 #include <catch2/catch.hpp>
 
 #include <nlohmann/json.hpp>

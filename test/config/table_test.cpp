@@ -1,3 +1,4 @@
+// The table of keys itself: complete, without two rows for one thing, and true about which keys can change a bit.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
