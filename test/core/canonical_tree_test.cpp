@@ -1,3 +1,5 @@
+// The canonical tree and what is made of it, nodes and fold programs, against its definition. Sums are strings here, so
+// that two orders of additions are equal exactly if they print the same.
 #include "core/canonical_tree.hpp"
 
 #include <catch2/catch.hpp>

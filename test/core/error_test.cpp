@@ -1,3 +1,4 @@
+// The one error type: its kind decides the exit code.
 #include "core/error.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,5 @@
+// The project's own exp, log, sin, cos and pow against long double, in units of the last place, and the bits that they
+// must always give.
 #include "core/fixed_math.hpp"
 
 #include <fmt/format.h>

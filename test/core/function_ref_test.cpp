@@ -1,3 +1,4 @@
+// A function reference calls what it was made of, and owns nothing.
 #include "core/function_ref.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// The hashes that witness a run: the values that their standards publish.
 #include "core/hash.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// Which lines reach stderr, and that a rank's own log has all of them.
 #include "core/log.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// The random generator: its published values, and where seed, purpose, stream, epoch, position and element go.
 #include "core/philox.hpp"
 
 #include <catch2/catch.hpp>

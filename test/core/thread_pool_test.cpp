@@ -1,3 +1,4 @@
+// The thread pool: every part runs once, at the same time as the others, errors come out, and a run allocates nothing.
 #include "core/thread_pool.hpp"
 
 #include <atomic>

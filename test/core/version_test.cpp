@@ -1,3 +1,4 @@
+// The version that the build names, and the name of the arithmetic.
 #include "core/version.hpp"
 
 #include <catch2/catch.hpp>
