@@ -1,3 +1,4 @@
+// What cuDNN takes for each convolution of a model, and how long it takes.
 #include "core/error.hpp"
 #include "test/cuda/figures/figures.hpp"
 

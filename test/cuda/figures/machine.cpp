@@ -1,3 +1,4 @@
+// What launching, adding and copying cost on this GPU.
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,3 +1,4 @@
+// Whether cuBLAS gives one product the same bits on streams at work at once as on one alone.
 #include <fmt/format.h>
 
 #include <array>
