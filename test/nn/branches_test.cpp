@@ -1,3 +1,5 @@
+// Networks with branches, batch norm and concatenations: the plain scalar step's bytes at any number of ranks, threads
+// and passes, gradients against central differences, and no allocation.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>

@@ -1,3 +1,4 @@
+// The leaves of a rank, dealt to streams: the additions are those of the canonical tree, written out as text.
 #include "nn/leaf_program.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Which outputs of layers keep a place until the way back, and which share one.
 #include "nn/memory_plan.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// Steps and evaluations allocate nothing once their patterns of rows are known, of which so many are kept.
 #include <catch2/catch.hpp>
 
 #include "backend/cpu/cpu_backend.hpp"

@@ -1,3 +1,5 @@
+// A training step of a plain network: the scalar step's bytes on any instruction set, threads and ranks; gradients
+// against central differences; and the order in which they are announced.
 #include "nn/network.hpp"
 
 #include <algorithm>

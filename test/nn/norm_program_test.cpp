@@ -1,3 +1,4 @@
+// Batch norm over the global batch: the moments of all ranks are merged up the canonical tree, written out as text.
 #include "nn/norm_program.hpp"
 
 #include <catch2/catch.hpp>

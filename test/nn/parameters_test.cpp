@@ -1,3 +1,4 @@
+// The table of tensors: places, initial values, and the order of columns in memory and in files.
 #include "nn/parameters.hpp"
 
 #include <catch2/catch.hpp>

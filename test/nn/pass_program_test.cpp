@@ -1,3 +1,4 @@
+// The shards of a rank taken in passes: the additions stay those of the canonical tree, written out as text.
 #include "nn/pass_program.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The forward half of reference_network.hpp, and the moments of all shards.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -1,3 +1,4 @@
+// How many rows an evaluation takes at a time, on a CPU and on a device with memory of its own.
 #include "nn/step_plan.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// The networks by name: layers, tensors, numbers of parameters, and what they refuse.
 #include "nn/zoo.hpp"
 
 #include <catch2/catch.hpp>
