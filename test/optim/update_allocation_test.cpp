@@ -1,3 +1,4 @@
+// An update of any optimizer allocates nothing after the first.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
