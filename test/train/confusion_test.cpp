@@ -1,3 +1,4 @@
+// The confusion matrix, and precision and recall of it, at any number of ranks.
 #include "train/confusion.hpp"
 
 #include <catch2/catch.hpp>
