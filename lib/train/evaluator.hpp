@@ -34,7 +34,7 @@ EvalResult evaluate(const EvaluationContext& context, const Dataset& data, bool 
 void predict(const EvaluationContext& context, const Dataset& data, FunctionRef<void(const std::string&)> write);
 
 /// Exact area under the ROC curve of scores against labels 0 and 1: (2 #{s+ > s-} + #{s+ = s-}) / (2 P N), in integers.
-/// NaN where there are no positives or no negatives.
+/// NaN where there are no positives or no negatives, or a score is NaN.
 double area_under_curve(std::span<const float> scores, std::span<const int32_t> labels);
 
 }  // namespace lockstep

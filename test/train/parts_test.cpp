@@ -51,6 +51,23 @@ TEST_CASE("the AUC is exact: pairs won, and half of those tied") {
     REQUIRE(std::isnan(area_under_curve(scores, std::vector<int32_t>{1, 1, 1, 1, 1})));
 }
 
+TEST_CASE("scores that are no numbers have no AUC, wherever they stand") {
+    constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+    std::vector<float> scores;
+    std::vector<int32_t> labels;
+    for (int i = 0; i < 1000; ++i) {
+        scores.push_back(static_cast<float>(i * 7919 % 1000) / 1000);
+        labels.push_back(i % 2);
+    }
+    REQUIRE(area_under_curve(scores, labels) > 0);
+    for (const std::size_t at : {0U, 17U, 500U, 999U}) {
+        std::vector<float> own = scores;
+        own[at] = kNan;
+        REQUIRE(std::isnan(area_under_curve(own, labels)));
+    }
+    REQUIRE(std::isnan(area_under_curve(std::vector<float>(1000, kNan), labels)));
+}
+
 TEST_CASE("two classes have an AUC, ten have top-5, four have neither; the same at any world") {
     for (const int64_t classes : {2, 4, 10}) {
         Job job;
