@@ -81,6 +81,7 @@ std::vector<double> repeat(Communicator& comm, Reduction& reduce, double seconds
 ReduceRate measure(Communicator& comm, const Config& config, const RunPlan& plan, int64_t elements,
                    DeviceChoice& device, double seconds) {
     std::unique_ptr<Reduction> reduce;
+    const ExchangeEndsFirst ends_first(device);
     agree(comm, [&] { reduce = std::make_unique<Reduction>(comm, config, plan, elements, device); });
     ReduceRate rate;
     rate.algorithm = config.reduce.algorithm;
@@ -100,7 +101,6 @@ ReduceRate measure(Communicator& comm, const Config& config, const RunPlan& plan
 ReduceBench bench_reduce(Communicator& comm, const Config& config, const DataFacts& facts, double seconds) {
     comm.set_timeout(config.device.timeout_s);
     DeviceChoice device = choose_device(comm, config);
-    const ExchangeEndsFirst ends_first(device);
     ReduceBench bench;
     bench.world = comm.size();
     bench.device = device.backend->name();
