@@ -1,11 +1,11 @@
 #include "train/bench_job.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/version.hpp"
 #include "train/agreement.hpp"
+#include "train/evaluation_rows.hpp"
 #include "train/start_check.hpp"
 
 namespace lockstep {
@@ -21,12 +21,7 @@ Spread spread_of(std::vector<double> seconds) {
 }
 
 std::vector<std::vector<double>> gather_numbers(Communicator& comm, const std::vector<double>& own) {
-    std::vector<std::vector<double>> all;
-    for (const std::vector<std::byte>& bytes : comm.all_gather(std::as_bytes(std::span(own)))) {
-        std::vector<double>& numbers = all.emplace_back(bytes.size() / sizeof(double));
-        if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
-    }
-    return all;
+    return gather_values<double>(comm, own);
 }
 
 BenchJob open_bench_job(Communicator& comm, LoadedConfig loaded) {
