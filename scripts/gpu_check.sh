@@ -127,7 +127,7 @@ equal() {
   sum=$(trained "$@") || { echo "failed: $*"; return 1; }
   [ "$sum" = "$expected" ] || { echo "${sum:0:12} is not ${expected:0:12}: $*"; return 1; }
 }
-# alike EXPECTED CONFIG SETTINGS -- VARIANT...: a variant is a word list, ranks first; several run at a time, each in a folder of its own.
+# alike EXPECTED CONFIG SETTINGS VARIANT...: a variant is a word list, ranks first; several run at a time, each in a folder of its own.
 alike() {
   local expected=$1 config=$2 settings=$3 variant running=() code=0
   shift 3

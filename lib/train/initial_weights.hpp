@@ -29,9 +29,13 @@ std::string fingerprint_of(const InitialWeights& weights);
 /// (num_batches_tracked): no weights of PyTorch's are without it, and no result depends on it.
 std::vector<std::string> tensors_left_out(const SafetensorsFile& file, const ParameterTable& parameters);
 
+/// What a start from the file at `path` (empty: none) would be refused for, without one: that it cannot be read, and
+/// with the model's `parameters` what load_initial_weights says of it. For `plan` and `config check`.
+void check_initial_weights(const std::string& path, const ParameterTable* parameters = nullptr);
+
 /// Fills `flat` (stored_elements() of them). Tensors that the model does not have are left out, with a warning that
-/// names them. Throws kUsage with a line for each of the model's tensors that is
-/// missing or has another shape or type.
+/// names them. Throws kUsage with a line for each of the model's tensors that is missing or has another shape or type,
+/// kData where a running variance of batch norm is negative or not finite.
 void load_initial_weights(const InitialWeights& weights, const ParameterTable& parameters, float* flat);
 
 }  // namespace lockstep

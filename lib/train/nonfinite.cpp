@@ -46,8 +46,7 @@ std::vector<std::string> bad_tensors(const ReplayContext& c) {
 std::string doubt(const Network& network) {
     if (network.meets_in_step()) {
         return ". With batch_norm.scope = \"global\" that is not certain: the replay of a part has statistics of its "
-               "own, "
-               "not those of the batch";
+               "own, not those of the batch";
     }
     if (!network.has_batch_norm()) return "";
     return ". Which samples it were is not certain: batch norm gives a sample that is replayed alone statistics of its "

@@ -12,6 +12,7 @@
 #include "train/step_engine.hpp"
 
 namespace lockstep {
+
 StepEngine::StepEngine(Communicator& comm, Backend& backend, const Config& config, const RunPlan& plan,
                        const Dataset& data, const TrainOptions& options, Communicator* exchange, StepGraphs* graphs)
     : comm_(comm),
