@@ -1,3 +1,5 @@
+// Tables as CSV: records as their authors meant them, real files read without a word about their columns, columns
+// declared and guessed, and what is refused with its place.
 #include "data/csv.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,5 @@
+// The order of an epoch: a bijection of any length that seed and epoch decide, as even as chance would be, and golden
+// orders that stand.
 #include "data/epoch_order.hpp"
 
 #include <algorithm>

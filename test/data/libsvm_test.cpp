@@ -1,3 +1,5 @@
+// Tables as libsvm files: real ones, packed and plain, from memory and from the disk, and what is refused with its
+// line.
 #include "data/libsvm.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,5 @@
+// The loader: its batches are those that order and plan name, whatever the number of readers and ranks and wherever it
+// starts; errors come out at their batch; the steady state allocates nothing.
 #include "data/loader.hpp"
 
 #include <atomic>

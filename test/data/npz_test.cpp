@@ -1,3 +1,4 @@
+// NumPy's arrays of every version and type, alone and in archives, and archives whose sizes no file can have.
 #include "data/npz.hpp"
 
 #include <catch2/catch.hpp>

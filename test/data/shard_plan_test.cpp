@@ -1,3 +1,4 @@
+// Who reads what: every sample once in an epoch, in both layouts, for any numbers, and what no plan can be made of.
 #include "data/shard_plan.hpp"
 
 #include <algorithm>

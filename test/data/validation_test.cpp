@@ -1,3 +1,4 @@
+// The held-out part of the training data: which samples it is, that it shares none with the rest, and what is counted.
 #include "data/validation.hpp"
 
 #include <algorithm>
