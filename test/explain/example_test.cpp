@@ -1,3 +1,4 @@
+// The two-weight example against the losses that the other systems' own programs give, and against a pencil.
 #include "explain/example.hpp"
 
 #include <catch2/catch.hpp>

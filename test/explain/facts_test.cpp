@@ -1,3 +1,5 @@
+// What other trainers' rules make of a job: steps, samples read twice or never, the batch behind an update; against
+// public reports and jobs that can be counted on fingers.
 #include "explain/facts.hpp"
 
 #include <catch2/catch.hpp>

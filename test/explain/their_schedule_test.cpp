@@ -1,3 +1,4 @@
+// Learning rates by another trainer's count of steps, and the epochs here that they mean.
 #include "explain/their_schedule.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,5 @@
+// Training under another trainer's rules: under Lockstep's own rules the simulated workers end with Lockstep's weights,
+// bit for bit, and each foreign rule alone makes another run.
 #include "explain/worker_run.hpp"
 
 #include <catch2/catch.hpp>
