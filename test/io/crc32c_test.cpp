@@ -1,3 +1,4 @@
+// CRC-32C: published values, and its definition bit by bit.
 #include "io/crc32c.hpp"
 
 #include <catch2/catch.hpp>

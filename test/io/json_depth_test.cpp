@@ -1,3 +1,4 @@
+// How deep JSON from a disk may nest.
 #include "io/json_depth.hpp"
 
 #include <catch2/catch.hpp>
