@@ -39,7 +39,6 @@ class Progress {
     ~Progress() { close(); }
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
-    bool redraws() const { return options_.style == ProgressStyle::kBar; }
     void show(const ProgressFacts& facts);
     void line(const std::string& text);  // stays: above the bar
     void close();                        // ends the bar's line
