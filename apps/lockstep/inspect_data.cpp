@@ -1,23 +1,25 @@
 #include "inspect_data.hpp"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
-#include <string_view>
 
 #include "config/config.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/thread_pool.hpp"
 #include "data/data_facts.hpp"
+#include "data/data_file.hpp"
+#include "data/dataset.hpp"
+#include "data/file_sets.hpp"
 #include "data/idx_file.hpp"
 #include "data/npz_array.hpp"
-#include "data/npz_zip.hpp"
+#include "data/recognise.hpp"
 #include "data/tf_example.hpp"
 #include "data/tfrecord_file.hpp"
-#include "io/crc32c.hpp"
+#include "data/unreadable.hpp"
 #include "io/files.hpp"
-#include "io/jpeg.hpp"
+#include "io/picture.hpp"
 #include "io/png.hpp"
 
 namespace lockstep {
@@ -36,23 +38,31 @@ Json described_picture(const std::string& path) {
             {"channels", picture.channels}};
 }
 
-/// The format of a table by its name, packed or not; empty: of no table.
-std::string table_format(std::string name) {
-    if (name.ends_with(".gz")) name.resize(name.size() - 3);
-    const auto ends_with = [&](std::initializer_list<const char*> endings) {
-        return std::any_of(endings.begin(), endings.end(), [&](const char* ending) { return name.ends_with(ending); });
-    };
-    if (ends_with({".csv", ".tsv"})) return "csv";
-    return ends_with({".libsvm", ".svmlight", ".svm"}) ? "libsvm" : "";
-}
-
-/// What data.format would make of it without a word about its columns.
-Json described_table(const std::string& path, const std::string& format) {
+/// One that trains on it, with a word about nothing else. Pictures may have any size.
+Config config_for(const std::string& format, const std::string& path) {
     Config config;
     config.data.format = format;
     config.data.train.paths = {path};
     if (path.find(".tsv") != std::string::npos) config.data.separator.assign(1, '\t');
-    const DataFacts facts = data_facts(config);
+    if (format == "image_folder" || format == "tfrecord") config.data.shape = {1, 1, 3};
+    return config;
+}
+
+/// Of what is known but for its samples: which of them cannot be read.
+void read_all(Json& facts) {
+    const std::string format = facts.at("kind");
+    if (format == "csv" || format == "libsvm") facts["samples_read"] = facts.at("samples");  // all told its columns
+    const bool pictures = format == "cifar" || format == "image_folder" || format == "tfrecord";
+    if (!pictures && !(format == "npz" && facts.contains("samples"))) return;
+    const DataSplits data = open_data(config_for(format, facts.at("path")));
+    const std::vector<std::string> damaged = unreadable_samples(*data.train, available_cpus());
+    facts["samples_read"] = data.train->size();
+    if (!damaged.empty()) facts["damaged"] = damaged;
+}
+
+/// What data.format would make of it without a word about its columns.
+Json described_table(const std::string& path, const std::string& format) {
+    const DataFacts facts = data_facts(config_for(format, path));
     return {{"kind", format},           {"path", path},
             {"samples", facts.samples}, {"shape", {facts.shape.height, facts.shape.width, facts.shape.channels}},
             {"classes", facts.classes},  // 0: a regression
@@ -68,37 +78,43 @@ Json described_idx(const std::string& path) {
             {"hash", hex16(array.hash)}};
 }
 
-/// The features of the first record stand for all.
-Json described_tfrecord(const RandomFile& file) {
+/// A file, or the files of a folder. The features of the first record stand for all.
+Json described_tfrecords(const std::string& path) {
     std::vector<std::byte> data;
     int64_t records = 0;
     Json features = Json::object();
-    for (int64_t offset = 0; offset < file.size(); ++records) {
-        const RecordPlace place = read_record_header(file, file.path(), records, offset);
-        read_record(file, file.path(), records, place, data);
-        if (records == 0) {
-            constexpr const char* kKinds[] = {"nothing", "bytes", "floats", "integers"};
-            std::map<std::string, int> sorted;
-            const TfExample first(data);
-            for (const TfExample::Feature& feature : first.features()) {
-                sorted[std::string(feature.name)] = feature.kind;
+    const std::vector<DataFile> files = open_data_files(complete_files({path}, "inspect"), Config().device.cache);
+    for (const DataFile& file : files) {
+        int64_t record = 0;
+        for (int64_t offset = 0; offset < file.bytes->size(); ++record) {
+            const RecordPlace place = read_record_header(*file.bytes, file.path, record, offset);
+            read_record(*file.bytes, file.path, record, place, data);
+            if (records + record == 0) {
+                constexpr const char* kKinds[] = {"nothing", "bytes", "floats", "integers"};
+                std::map<std::string, int> sorted;
+                const TfExample first(data);
+                for (const TfExample::Feature& feature : first.features()) {
+                    sorted[std::string(feature.name)] = feature.kind;
+                }
+                for (const auto& [name, kind] : sorted) features[name] = kKinds[kind];
             }
-            for (const auto& [name, kind] : sorted) features[name] = kKinds[kind];
+            offset = end_of(place);
         }
-        offset = end_of(place);
+        records += record;
     }
-    return {{"kind", "tfrecord"}, {"path", file.path()}, {"records", records}, {"features", features}};
+    Json found = {{"kind", "tfrecord"}, {"path", path}};
+    if (fs::is_directory(path)) found["files"] = files.size();
+    found["records"] = records;
+    found["features"] = features;
+    return found;
 }
 
-Json described_set(const std::string& format, const std::string& path, const std::vector<int64_t>& shape) {
-    Config config;
-    config.data.format = format;
-    config.data.train.paths = {path};
-    config.data.shape = shape;
+Json described_set(const std::string& format, const std::string& path) {
+    const Config config = config_for(format, path);
     const DataFacts facts = data_facts(config);
     Json found = {{"kind", format}, {"path", path}, {"samples", facts.samples}, {"classes", facts.classes}};
     if (!facts.class_names.empty()) found["class_names"] = facts.class_names;
-    if (shape.empty()) found["shape"] = {facts.shape.height, facts.shape.width, facts.shape.channels};
+    if (config.data.shape.empty()) found["shape"] = {facts.shape.height, facts.shape.width, facts.shape.channels};
     return found;
 }
 
@@ -110,67 +126,58 @@ Json described_npy(const RandomFile& file) {
     return {{"kind", "npy"}, {"path", file.path()}, {"type", npy_name(header.type)}, {"shape", header.shape}};
 }
 
-/// Arrays that data.format = "npz" would read without being told their names, else the names of all.
+/// Arrays that data.format = "npz" would read without being told their names; and all that are there.
 Json described_npz(const RandomFile& file) {
     std::vector<std::string> names;
-    for (const ZipMember& member : zip_members(file)) {
-        const bool array = member.name.ends_with(".npy");
-        names.push_back(array ? member.name.substr(0, member.name.size() - 4) : member.name);
+    Json tensors = Json::array();
+    for (const NpzEntry& array : arrays_of(file)) {
+        names.push_back(array.name);
+        const std::string type = array.fault.empty() ? npy_name(array.header.type) : "unreadable";
+        tensors.push_back({{"name", array.name}, {"dtype", type}, {"shape", array.header.shape}});
     }
-    const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+    const auto has = [&](const std::string& name) {
+        return std::find(names.begin(), names.end(), name) != names.end();
+    };
     const Config::Data usual;
-    if (!has(usual.x.c_str()) || !has(usual.y.c_str())) {
-        return {{"kind", "npz"}, {"path", file.path()}, {"arrays", names}};
-    }
-    Json found = described_table(file.path(), "npz");
+    Json found = has(usual.x) && has(usual.y) ? described_table(file.path(), "npz")
+                                              : Json{{"kind", "npz"}, {"path", file.path()}};
     found["arrays"] = names;
+    found["tensors"] = tensors;
     return found;
 }
 
-// A TFRecord file shows itself by the checksum of its first length.
-bool is_tfrecord(std::span<const std::byte> start) {
-    if (start.size() < 12) return false;
-    uint32_t stored = 0;
-    for (size_t i = 0; i < 4; ++i) stored |= std::to_integer<uint32_t>(start[8 + i]) << (8 * i);
-    return masked_crc32c(start.first(8)) == stored;
-}
-
-bool starts_with(std::span<const std::byte> start, std::string_view magic) {
-    return std::string_view(reinterpret_cast<const char*>(start.data()), start.size()).starts_with(magic);
-}
-
-bool has_folders(const std::string& path) {
-    for (const auto& entry : fs::directory_iterator(path)) {
-        if (entry.is_directory()) return true;
+Json described(DataKind kind, const std::string& path) {
+    switch (kind) {
+        case DataKind::kPicture:
+            return described_picture(path);
+        case DataKind::kNpy:
+            return described_npy(RandomFile(path));
+        case DataKind::kNpz:
+            return described_npz(RandomFile(path));
+        case DataKind::kTfrecord:
+            return described_tfrecords(path);
+        case DataKind::kCifar:
+            return described_set("cifar", path);
+        case DataKind::kCsv:
+            return described_table(path, "csv");
+        case DataKind::kLibsvm:
+            return described_table(path, "libsvm");
+        case DataKind::kIdx:
+            return described_idx(path);
+        case DataKind::kImageFolder:
+            return described_set("image_folder", path);
     }
-    return false;
+    return {};
 }
 
 }  // namespace
 
-std::optional<Json> describe_data(const std::string& path) {
-    if (fs::is_directory(path)) {
-        if (!has_folders(path)) return {};
-        return described_set("image_folder", path, {1, 1, 3});  // of any size
-    }
-    const RandomFile file(path);
-    std::vector<std::byte> start(static_cast<size_t>(std::min<int64_t>(file.size(), 16)));
-    file.read(0, start);
-    if (looks_like_jpeg(start) || looks_like_png(start)) return described_picture(path);
-    if (starts_with(start, "\x93NUMPY")) return described_npy(file);
-    if (starts_with(start, "PK\x03\x04")) return described_npz(file);
-    if (is_tfrecord(start)) return described_tfrecord(file);
-    const bool cifar =
-        fs::path(path).extension() == ".bin" && file.size() > 0 && (file.size() % 3073 == 0 || file.size() % 3074 == 0);
-    if (cifar) return described_set("cifar", path, {});
-    if (const std::string format = table_format(path); !format.empty()) return described_table(path, format);
-    constexpr std::string_view kIdxMagic("\0\0", 2);
-    if (start.empty() || starts_with(start, kIdxMagic) || looks_gzipped(start)) return described_idx(path);
-    fail(ErrorKind::kData,
-         "{}: its first bytes are of no kind of file known here (safetensors, IDX, CIFAR's .bin, TFRecord, JPEG, PNG, "
-         "NumPy), and its name is not one of a table (.csv, .tsv, .libsvm, .svmlight, .svm); with data.format in a "
-         "config, lockstep plan reads a table of any name",
-         path);
+std::optional<Json> describe_data(const std::string& path, bool deep) {
+    const std::optional<DataKind> kind = fs::is_directory(path) ? kind_of_folder(path) : kind_of_file(path);
+    if (!kind) return {};
+    Json facts = described(*kind, path);
+    if (deep) read_all(facts);
+    return facts;
 }
 
 }  // namespace lockstep

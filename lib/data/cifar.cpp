@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "data/data_file.hpp"
 #include "data/picture_source.hpp"
+#include "data/recognise.hpp"
 #include "io/source_files.hpp"
 
 namespace lockstep {
@@ -23,8 +24,12 @@ struct Kind {
     int64_t labels;  // bytes before the pixels
     int64_t at;      // of the label that is used
     int classes;     // of it
-    int64_t record() const { return labels + 3 * kPixels; }
+    constexpr int64_t record() const { return labels + 3 * kPixels; }
 };
+
+constexpr Kind kTen{"cifar10", 1, 0, 10};
+constexpr Kind kHundred{"cifar100 fine", 2, 1, 100};
+constexpr Kind kHundredCoarse{"cifar100 coarse", 2, 0, 20};
 
 // In place of a folder the files in it that the official archives have: data_batch_1.bin … or train.bin to train on,
 // test_batch.bin or test.bin to test with.
@@ -99,24 +104,31 @@ class Cifar final : public PictureSource {
 
     // A size that fits both (3,073 records of one, 3,074 of the other) is CIFAR-10's if all its labels are.
     static Kind kind_of(const DataFile& file, bool coarse) {
-        const Kind ten{"cifar10", 1, 0, 10};
-        const Kind hundred = coarse ? Kind{"cifar100 coarse", 2, 0, 20} : Kind{"cifar100 fine", 2, 1, 100};
-        if (!holds(file, ten)) return hundred;
-        if (!holds(file, hundred)) return ten;
-        for (int64_t i = 0; i < file.bytes->size() / ten.record(); ++i) {
+        const Kind& hundred = coarse ? kHundredCoarse : kHundred;
+        if (!holds(file, kTen)) return hundred;
+        if (!holds(file, hundred)) return kTen;
+        for (int64_t i = 0; i < file.bytes->size() / kTen.record(); ++i) {
             std::array<std::byte, 1> label;
-            file.bytes->read(i * ten.record(), label);
-            if (std::to_integer<int>(label[0]) >= ten.classes) return hundred;
+            file.bytes->read(i * kTen.record(), label);
+            if (std::to_integer<int>(label[0]) >= kTen.classes) return hundred;
         }
-        return ten;
+        return kTen;
     }
 
     void check_size(const DataFile& file, bool test) const {
         if (holds(file, kind_)) return;
+        if (file.bytes->size() == 0)
+            fail(ErrorKind::kData, "{}: empty: CIFAR's records expected, 0 bytes found", file.path);
+        std::array<std::byte, 512> start;
+        const auto looked_at = std::span(start).first(std::min(start.size(), static_cast<size_t>(file.bytes->size())));
+        file.bytes->read(0, looked_at);
+        if (const std::string words = foreign_kind(looked_at); !words.empty()) {
+            fail(ErrorKind::kData, "{}: {}", file.path, words);
+        }
         if (&file == &files_.front() && !test) {
             fail(ErrorKind::kData,
                  "{}: {} bytes: a CIFAR-10 file has records of 3073 bytes, a CIFAR-100 file of 3074, and this is no "
-                 "multiple of either",
+                 "multiple of either: truncated, or another file; fetch it again",
                  file.path, file.bytes->size());
         }
         fail(ErrorKind::kData, "{}: {} bytes are no multiple of {}, the record size of {}, as which {} was read",
@@ -163,6 +175,10 @@ std::unique_ptr<PictureSource> open_split(const Config& config, const char* key,
 
 DataSplits open_cifar(const Config& config) {
     return open_pictures(config, open_split);
+}
+
+bool is_cifar_size(int64_t bytes) {
+    return bytes > 0 && (bytes % kTen.record() == 0 || bytes % kHundred.record() == 0);
 }
 
 DataFacts cifar_facts(const Config& config) {

@@ -12,6 +12,7 @@
 #include "data/table_columns.hpp"
 #include "data/table_files.hpp"
 #include "data/table_learner.hpp"
+#include "data/validation.hpp"
 
 namespace lockstep {
 namespace {
@@ -106,15 +107,20 @@ class CsvFiles {
              text);
     }
 
+    static std::string as_written(char separator) { return separator == '\t' ? "\\t" : std::string(1, separator); }
+
     /// A table has two fields at least: with one alone the separator is another.
     void check_separator(const CsvScan& scan) const {
         const std::string_view field = scan.record().fields.front();
         for (const char other : {';', '\t', ',', '|'}) {
             if (other == format_.separator || field.find(other) == std::string_view::npos) continue;
-            const std::string name = other == '\t' ? "\\t" : std::string(1, other);
             fail(ErrorKind::kUsage, "{}: one field alone, \"{}\": set data.separator = \"{}\"", scan.place(),
-                 shown(field), name);
+                 shown(field), as_written(other));
         }
+        fail(ErrorKind::kData,
+             "{}: one field alone, \"{}\", where a table has two at least: the label and what it "
+             "follows from; is it a table, and data.separator = \"{}\" its separator?",
+             scan.place(), shown(field), as_written(format_.separator));
     }
 
     static void check_names(const std::vector<std::string>& names, const CsvScan& scan) {
@@ -169,6 +175,16 @@ struct CsvSplit {
     static std::unique_ptr<Dataset> dataset(std::shared_ptr<CsvSplit> split, int64_t memory);
 };
 
+/// Those that data.validation holds out, ascending: what is learned from them would flatter the evaluation.
+std::vector<int64_t> held_out_rows(const Config& config, CsvFiles& records, const TableColumns& columns) {
+    if (config.data.validation == 0) return {};
+    int64_t rows = 0;
+    records.scan(columns, [&](Fields, RowPlace) { ++rows; });
+    const int64_t count = held_out_samples(config.data.validation, rows);
+    if (count == 0) return {};
+    return held_out_indices(static_cast<uint64_t>(config.seed), rows, count);
+}
+
 std::shared_ptr<TableColumns> learn(const Config& config, CsvFiles& records) {
     const Config::Data& data = config.data;
     auto columns = std::make_shared<TableColumns>(column_specs(data.columns), records.names(), data.header,
@@ -178,7 +194,15 @@ std::shared_ptr<TableColumns> learn(const Config& config, CsvFiles& records) {
         records.scan(*columns, [&](Fields fields, RowPlace) { learner.guess(fields); });
         learner.end_guessing();
     }
-    records.index(*columns, [&](Fields fields, RowPlace place) { learner.learn(fields, place); });
+    const std::vector<int64_t> held_out = held_out_rows(config, records, *columns);
+    int64_t row = 0;
+    records.index(*columns, [&](Fields fields, RowPlace place) {
+        if (std::binary_search(held_out.begin(), held_out.end(), row++)) {
+            learner.check_held_out(fields, place);
+        } else {
+            learner.learn(fields, place);
+        }
+    });
     learner.finish(records.files().path());
     return columns;
 }

@@ -104,7 +104,12 @@ class ImageFolder final : public PictureSource {
 
     Picture picture(int64_t index) const override {
         const std::string path = name(index);
-        return decode_picture(read_file(path), path);
+        const std::vector<std::byte> bytes = read_file(path);
+        try {
+            return decode_picture(bytes, path);
+        } catch (const Error& error) {
+            fail(error.kind(), "{}; replace or remove this picture", error.what());
+        }
     }
 
     // A header may lie behind a large colour profile.

@@ -201,9 +201,16 @@ void Loader::State::read_rows(Slot& slot, IndexRange rows) const {
             slot.indices[at] = slot.order->index(range.first + i);
             const std::span<float> pixels(slot.pixels.data() + static_cast<int64_t>(at) * elements,
                                           static_cast<size_t>(elements));
-            slot.labels[at] = augmentation ? augmentation->read(data, slot.indices[at], slot.batch.at.epoch,
-                                                                slot.positions[at], pixels)
-                                           : data.read(slot.indices[at], pixels);
+            try {
+                slot.labels[at] = augmentation ? augmentation->read(data, slot.indices[at], slot.batch.at.epoch,
+                                                                    slot.positions[at], pixels)
+                                               : data.read(slot.indices[at], pixels);
+            } catch (const Error& error) {
+                const char* const advice =
+                    error.kind() == ErrorKind::kData ? "; lockstep inspect --deep names all that are damaged" : "";
+                fail(error.kind(), "{} (sample {}, at position {} of epoch {}){}", error.what(), slot.indices[at],
+                     slot.positions[at], slot.batch.at.epoch, advice);
+            }
         }
         row += range.count;
     }

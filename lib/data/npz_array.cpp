@@ -84,17 +84,36 @@ std::vector<std::byte> contents(const RandomFile& file, const ZipMember& member)
     return bytes;
 }
 
+std::string array_name(const ZipMember& member) {
+    return member.name.ends_with(".npy") ? member.name.substr(0, member.name.size() - 4) : member.name;
+}
+
 ZipMember member_named(const RandomFile& file, const std::string& name) {
     std::vector<std::string> names;
     for (const ZipMember& member : zip_members(file)) {
         if (member.name == name + ".npy") return member;
-        names.push_back(member.name.ends_with(".npy") ? member.name.substr(0, member.name.size() - 4) : member.name);
+        names.push_back(array_name(member));
     }
     fail(ErrorKind::kData, "{}: no array {} in it; it has {} (data.x and data.y name the arrays)", file.path(), name,
          fmt::join(names, ", "));
 }
 
 }  // namespace
+
+std::vector<NpzEntry> arrays_of(const RandomFile& npz) {
+    std::vector<NpzEntry> arrays;
+    for (const ZipMember& member : zip_members(npz)) {
+        NpzEntry& entry = arrays.emplace_back();
+        entry.name = array_name(member);
+        try {
+            const std::string place = fmt::format("{}: {}", npz.path(), entry.name);
+            entry.header = parse_npy_header(member_start(npz, member, kMostHeader), place);
+        } catch (const Error& error) {
+            entry.fault = error.what();
+        }
+    }
+    return arrays;
+}
 
 NpyArray::NpyArray(const std::string& path, const std::string& name, const std::string& cache, int64_t memory)
     : place_(path), file_(std::make_unique<RandomFile>(path)) {

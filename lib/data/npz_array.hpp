@@ -64,6 +64,14 @@ class NpyArray {
     int64_t start_ = 0;  // of the elements in the file
 };
 
+/// The arrays of an .npz by their headers alone. `fault`: why one cannot be read (objects, structures), else "".
+struct NpzEntry {
+    std::string name;
+    NpyHeader header;
+    std::string fault;
+};
+std::vector<NpzEntry> arrays_of(const RandomFile& npz);
+
 /// Reads the header that `bytes` start with; `place` and `offset` are for messages.
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& place);
 

@@ -138,6 +138,30 @@ std::vector<ZipMember> zip_members(const RandomFile& file) {
     return members;
 }
 
+std::vector<std::byte> member_start(const RandomFile& file, const ZipMember& member, int64_t bytes) {
+    std::vector<std::byte> start(static_cast<size_t>(std::min(bytes, member.bytes)));
+    if (!member.deflated) {
+        file.read(member.offset, start);
+        return start;
+    }
+    constexpr int64_t kMostGrowth = 1 << 12;  // of what cannot be packed, and is
+    std::vector<std::byte> packed(static_cast<size_t>(std::min(member.packed_bytes, bytes + kMostGrowth)));
+    file.read(member.offset, packed);
+    z_stream stream = {};
+    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) fail(ErrorKind::kRuntime, "zlib cannot start");
+    const std::unique_ptr<z_stream, EndInflate> end(&stream);
+    stream.next_in = reinterpret_cast<Bytef*>(packed.data());
+    stream.avail_in = static_cast<uInt>(packed.size());
+    stream.next_out = reinterpret_cast<Bytef*>(start.data());
+    stream.avail_out = static_cast<uInt>(start.size());
+    const int status = inflate(&stream, Z_SYNC_FLUSH);
+    if ((status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) || stream.avail_out > 0) {
+        fail(ErrorKind::kData, "{}: member {}: damaged after 0x{:x}: {}", file.path(), member.name, member.offset,
+             stream.msg ? stream.msg : "it ends too early");
+    }
+    return start;
+}
+
 void unpack_member(const RandomFile& file, const ZipMember& member,
                    const std::function<void(std::span<const std::byte>)>& take) {
     z_stream stream{};

@@ -25,6 +25,9 @@ struct ZipMember {
 /// damaged, encrypted or packed otherwise than by deflate.
 std::vector<ZipMember> zip_members(const RandomFile& file);
 
+/// The first `bytes` bytes of the contents, or all of fewer. kData where they are damaged.
+std::vector<std::byte> member_start(const RandomFile& file, const ZipMember& member, int64_t bytes);
+
 /// Hands on the contents piece by piece. kData where they are damaged.
 void unpack_member(const RandomFile& file, const ZipMember& member,
                    const std::function<void(std::span<const std::byte>)>& take);

@@ -110,6 +110,20 @@ void TableLearner::learn(std::span<const std::string_view> fields, RowPlace plac
     ++rows_;
 }
 
+void TableLearner::check_held_out(std::span<const std::string_view> fields, RowPlace place) {
+    const auto number = [](const TableColumn& c) { return c.numeric() || c.spec.type == ColumnType::kBucket; };
+    for (const TableColumn& column : columns_.columns()) {
+        if (number(column)) columns_.number_of(fields, column, place);
+    }
+    TableColumn& label = columns_.label();
+    if (label.numeric()) {
+        columns_.number_of(fields, label, place);
+        return;
+    }
+    add(label, seen_.back(), fields, place);
+    if (label.missing > 0 || !label.spec.vocabulary.empty()) columns_.check_label(fields, place);
+}
+
 void TableLearner::add(TableColumn& column, Seen& seen, std::span<const std::string_view> fields,
                        RowPlace place) const {
     if (column.numeric() || column.spec.type == ColumnType::kBucket) {
@@ -161,6 +175,28 @@ void TableLearner::finish_column(TableColumn& column, const Seen& seen) {
     if (own && spec.type != ColumnType::kLabel) column.own = column.categories_but_own();
 }
 
+/// A column of names or numbers of rows tells a network nothing, and makes as many one-hot values as there are rows.
+void TableLearner::warn_of_ids(const std::string& path) const {
+    constexpr int kFew = 20;  // of so few rows each may well be another
+    std::string first;
+    int64_t others = -1;
+    for (const TableColumn& column : columns_.columns()) {
+        const int64_t values = column.rows - column.missing;
+        const bool guessed = column.spec.guessed && column.spec.type == ColumnType::kCategorical;
+        if (!guessed || column.vocabulary.size() <= kFew || 2 * int64_t{column.vocabulary.size()} <= values) continue;
+        if (++others > 0) continue;
+        first = fmt::format("column {} is taken for categories, {} of them in {} rows", shown_path(column.spec.name),
+                            column.vocabulary.size(), column.rows);
+    }
+    if (others < 0) return;
+    const std::string more =
+        others == 0 ? "" : fmt::format(" (and {} more such column{})", others, others == 1 ? "" : "s");
+    warn(
+        "{}: {}{}: if they name or number the rows, leave them out with type = \"skip\" in data.columns; hash or "
+        "embedding makes fewer values of them",
+        path, first, more);
+}
+
 void TableLearner::finish(const std::string& path) {
     if (rows_ == 0) fail(ErrorKind::kData, "{}: no records", path);
     for (size_t c = 0; c < columns_.columns().size(); ++c) {
@@ -172,6 +208,7 @@ void TableLearner::finish(const std::string& path) {
                  column.spec.name);
         }
     }
+    warn_of_ids(path);
     TableColumn& label = columns_.label();
     label.rows = rows_;
     finish_column(label, seen_.back());

@@ -24,6 +24,8 @@ class TableLearner {
     void end_guessing();
 
     void learn(std::span<const std::string_view> fields, RowPlace place);
+    /// A row that is held out for validation: what it says of columns is not learned, but which classes there are.
+    void check_held_out(std::span<const std::string_view> fields, RowPlace place);
     /// kData, naming `path`, where they cannot be learned from: no rows, one class.
     void finish(const std::string& path);
 
@@ -41,6 +43,7 @@ class TableLearner {
     void look(const TableColumn& column, std::span<const std::string_view> fields, Seen& seen) const;
     void add(TableColumn& column, Seen& seen, std::span<const std::string_view> fields, RowPlace place) const;
     static void warn_of_others(const std::string& column, const Seen& seen);
+    void warn_of_ids(const std::string& path) const;
     static void finish_column(TableColumn& column, const Seen& seen);
 
     TableColumns& columns_;

@@ -2,6 +2,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 #include "core/error.hpp"
 #include "data/table_columns.hpp"
@@ -10,10 +12,21 @@
 namespace lockstep {
 namespace {
 
-int place_in(const std::vector<std::string>& names, const std::string& name) {
-    const auto at = std::find(names.begin(), names.end(), name);
-    return at == names.end() ? -1 : static_cast<int>(at - names.begin());
-}
+/// From names to their places. Tables of genes have tens of thousands of columns: looking for each among all others
+/// would take minutes.
+class Places {
+  public:
+    explicit Places(const std::vector<std::string>& names) {
+        for (size_t i = 0; i < names.size(); ++i) places_.emplace(names[i], static_cast<int>(i));
+    }
+    int of(std::string_view name) const {  // -1: none is called so
+        const auto at = places_.find(name);
+        return at == places_.end() ? -1 : at->second;
+    }
+
+  private:
+    std::unordered_map<std::string_view, int> places_;  // of the names, which outlive it
+};
 
 std::string listed(const std::vector<std::string>& names) {
     return shown(fmt::format("{}", fmt::join(names, ", ")));
@@ -32,10 +45,33 @@ std::vector<std::string> names_by_order(const std::vector<ColumnSpec>& specs, co
          given.size(), names.size(), names.size() == 1 ? "" : "s");
 }
 
+/// Where every entry skips a column, all others are read, guessed as without a word.
+std::vector<ColumnSpec> all_but(const std::vector<ColumnSpec>& skipped, const std::vector<std::string>& names,
+                                const std::string& label_column) {
+    const Places places(names);
+    std::vector<bool> read(names.size(), true);
+    for (const ColumnSpec& spec : skipped) {
+        const int at = places.of(spec.name);
+        if (at < 0) {
+            fail(ErrorKind::kUsage, "{}: data.columns: {}: the data have no such column to skip; they have {}",
+                 spec.origin, spec.name, listed(names));
+        }
+        read[static_cast<size_t>(at)] = false;
+    }
+    std::vector<std::string> left;
+    for (size_t i = 0; i < names.size(); ++i) {
+        if (read[i]) left.push_back(names[i]);
+    }
+    if (left.empty()) fail(ErrorKind::kUsage, "data.columns: every column is skipped");
+    return guessed_specs(left, label_column);
+}
+
 class Resolver {
   public:
     Resolver(const std::vector<ColumnSpec>& specs, const std::vector<std::string>& names)
-        : specs_(specs), names_(names) {}
+        : names_(names), fields_(names) {
+        for (const ColumnSpec& spec : specs) specs_.emplace(spec.name, &spec);
+    }
 
     TableColumn resolve(const ColumnSpec& spec) const {
         TableColumn column;
@@ -55,24 +91,21 @@ class Resolver {
         TableColumn::Part part;
         part.strip = reader.strip;
         std::string field = name;
-        for (const ColumnSpec& other : specs_) {
-            if (other.name != name) continue;
-            if (part.strip.empty()) part.strip = other.strip;
-            if (&other == &reader || !other.derived()) continue;
-            if (other.type != ColumnType::kBucket) {
-                fail(ErrorKind::kUsage,
-                     "{}: data.columns: {}: of names {}, which is made of others itself; name a "
-                     "column of the file or a bucket",
-                     reader.origin, reader.name, name);
-            }
-            field = other.of.front();
-        }
-        for (const ColumnSpec& other : specs_) {
-            if (other.name == name && &other != &reader && other.type == ColumnType::kBucket) {
-                part.boundaries = other.boundaries;
+        const auto found = specs_.find(name);
+        if (const ColumnSpec* other = found == specs_.end() ? nullptr : found->second) {
+            if (part.strip.empty()) part.strip = other->strip;
+            if (other != &reader && other->type == ColumnType::kBucket) part.boundaries = other->boundaries;
+            if (other != &reader && other->derived()) {
+                if (other->type != ColumnType::kBucket) {
+                    fail(ErrorKind::kUsage,
+                         "{}: data.columns: {}: of names {}, which is made of others itself; name a "
+                         "column of the file or a bucket",
+                         reader.origin, reader.name, name);
+                }
+                field = other->of.front();
             }
         }
-        part.field = place_in(names_, field);
+        part.field = fields_.of(field);
         if (part.field < 0) {
             fail(ErrorKind::kUsage,
                  "{}: data.columns: {}: the data have no column {}; their first line has {} (is it a "
@@ -82,8 +115,9 @@ class Resolver {
         return part;
     }
 
-    const std::vector<ColumnSpec>& specs_;
+    std::unordered_map<std::string_view, const ColumnSpec*> specs_;  // by their names, of which there are no two alike
     const std::vector<std::string>& names_;
+    Places fields_;
 };
 
 bool is_label(const ColumnSpec& spec) {
@@ -129,6 +163,8 @@ TableColumns::TableColumns(std::vector<ColumnSpec> specs, const std::vector<std:
     : names_(names), missing_(missing) {
     if (specs.empty()) {
         specs = guessed_specs(names, label_column);
+    } else if (std::all_of(specs.begin(), specs.end(), [](const auto& s) { return s.type == ColumnType::kSkip; })) {
+        specs = all_but(specs, names, label_column);
     } else {
         if (!header) names_ = names_by_order(specs, names);
         choose_label(specs, label_column);
@@ -149,7 +185,8 @@ TableColumns::TableColumns(std::vector<ColumnSpec> specs, const std::vector<std:
 std::vector<int> TableColumns::order_of(const std::vector<std::string>& header, const std::string& path) const {
     std::vector<int> order;
     std::vector<std::string> absent;
-    for (const std::string& name : names_) order.push_back(place_in(header, name));
+    const Places there(header);
+    for (const std::string& name : names_) order.push_back(there.of(name));
     const auto need = [&](const TableColumn& column) {
         for (const TableColumn::Part& part : column.parts) {
             const auto field = static_cast<size_t>(part.field);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "data/recognise.hpp"
 #include "io/cache.hpp"
 #include "io/files.hpp"
 #include "io/source_files.hpp"
@@ -31,10 +32,22 @@ TableText::TableText(std::string path, const std::string& cache, int64_t memory)
     }
     size_ = file_ ? file_->size() : static_cast<int64_t>(held_.size());
     if (size_ == 0) fail(ErrorKind::kData, "{}: empty", path_);
+    check_start();
+}
+
+/// Of what is no text a reader of fields or numbers would only say that they are none.
+void TableText::check_start() const {
+    constexpr int64_t kLookedAt = int64_t{1} << 12;
     std::string scratch;
-    const std::string_view start = read(0, 2, scratch).substr(0, 2);
-    if (start == "\xff\xfe" || start == "\xfe\xff") {
+    const std::string_view start = read(0, kLookedAt, scratch).substr(0, kLookedAt);
+    if (start.starts_with("\xff\xfe") || start.starts_with("\xfe\xff")) {
         fail(ErrorKind::kData, "{}: UTF-16 (byte order mark at 0x0); save it as UTF-8", path_);
+    }
+    if (const std::string words = foreign_kind(std::as_bytes(std::span(start))); !words.empty()) {
+        fail(ErrorKind::kData, "{}: no text: {}", path_, words);
+    }
+    if (const size_t zero = start.find('\0'); zero != std::string_view::npos) {
+        fail(ErrorKind::kData, "{}: no text: a byte 00 at 0x{:x}; is it a table, in UTF-8?", path_, zero);
     }
 }
 

@@ -26,6 +26,8 @@ class TableText {
     std::string_view read(int64_t offset, int64_t bytes, std::string& scratch) const;
 
   private:
+    void check_start() const;
+
     std::string path_;
     std::string fingerprint_;
     std::vector<std::byte> held_;

@@ -48,7 +48,12 @@ class TfRecords final : public PictureSource {
         const Place at = place(index);
         std::vector<std::byte> data;
         read_record(*at.file.bytes, at.file.path, at.record, at.entry.place(), data);
-        return decode_picture(image_in(data, index), name(index) + ", " + names_.image);
+        const std::span<const std::byte> image = image_in(data, index);
+        try {
+            return decode_picture(image, name(index) + ", " + names_.image);
+        } catch (const Error& error) {
+            fail(error.kind(), "{}; make the file anew without this record", error.what());
+        }
     }
 
     std::string fingerprint() const override {

@@ -27,6 +27,11 @@ T little_endian(std::span<const std::byte> bytes) {
 
 }  // namespace
 
+bool starts_as_tfrecord(std::span<const std::byte> start) {
+    if (start.size() < kHeader) return false;
+    return masked_crc32c(start.first(8)) == little_endian<uint32_t>(start.subspan(8, 4));
+}
+
 int64_t end_of(const RecordPlace& place) {
     return place.offset + kHeader + int64_t{place.bytes} + kFooter;
 }

@@ -2,7 +2,9 @@
 // little-endian; checksums are masked CRC-32C.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,9 @@ struct RecordPlace {
     int64_t offset = 0;  // of its frame in the file
     uint32_t bytes = 0;  // of its data
 };
+
+/// Whether a file that starts so (12 bytes at least) is one: it shows itself by the checksum of its first length.
+bool starts_as_tfrecord(std::span<const std::byte> start);
 
 /// The record that starts at `offset`. kData with the file's name, the record's number and the offset, where a checksum
 /// is wrong or the file ends before the record does. `bytes` is the file as the user named it.

@@ -25,21 +25,31 @@ struct GlobResult {
     ~GlobResult() { ::globfree(&found); }
 };
 
-std::vector<std::string> matches(const std::string& pattern) {
+/// Whether it is a file. A link to nothing (or to itself) was one: left out silently it would make other data of a set.
+bool is_file(const std::string& path, const char* key) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (fs::is_regular_file(status)) return true;
+    if (!error && fs::exists(status)) return false;
+    const bool gone = status.type() == fs::file_type::not_found;
+    fail(ErrorKind::kData, "{}: cannot read {}: {}", key, shown_path(path), gone ? "a link to nothing" : error.message());
+}
+
+std::vector<std::string> matches(const std::string& pattern, const char* key) {
     GlobResult result;
     std::vector<std::string> names;
     if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &result.found) != 0) return names;
     for (size_t i = 0; i < result.found.gl_pathc; ++i) {
-        if (fs::is_regular_file(result.found.gl_pathv[i])) names.emplace_back(result.found.gl_pathv[i]);
+        if (is_file(result.found.gl_pathv[i], key)) names.emplace_back(result.found.gl_pathv[i]);
     }
     return names;
 }
 
-std::vector<std::string> files_in(const std::string& folder) {
+std::vector<std::string> files_in(const std::string& folder, const char* key) {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder)) {
-        const std::string name = entry.path().filename().string();
-        if (entry.is_regular_file() && !name.starts_with(".")) names.push_back(entry.path().string());
+        const bool hidden = entry.path().filename().string().starts_with(".");
+        if (!hidden && is_file(entry.path().string(), key)) names.push_back(entry.path().string());
     }
     return names;
 }
@@ -59,11 +69,12 @@ std::vector<std::string> listed_files(const std::vector<std::string>& paths, con
         const bool folder = fs::is_directory(path, error);
         std::vector<std::string> found;
         try {
-            found = folder ? files_in(path) : matches(path);
+            found = folder ? files_in(path, key) : matches(path, key);
         } catch (const fs::filesystem_error& failure) {
             fail(ErrorKind::kData, "{}: cannot read {}: {}", key, path, failure.code().message());
         }
         if (found.empty()) {
+            if (fs::is_symlink(path, error)) is_file(path, key);  // says why it is none
             fail(ErrorKind::kData, "{}: {}: {}", key, path,
                  folder ? "no file in this folder" : "no such file, and as a pattern it matches none");
         }

@@ -36,8 +36,10 @@ std::string train_data_of(const RunDirectory& run) {
     return state.is_object() && state.contains(place) && state[place].is_string() ? state[place] : "";
 }
 
-/// What columns and classes are learned from: the data before anything is held out, whoever decodes its pictures.
+/// What columns and classes are learned from: of tables the rows that are not held out, else all of the data, whoever
+/// decodes its pictures.
 std::string learned_part(const Config& config, const std::string& fingerprint) {
+    if (config.data.format == "csv") return fingerprint;
     const std::string whole = fingerprint.substr(0, fingerprint.rfind(" without the "));
     return config.data.format == "image_folder" ? whole.substr(0, whole.rfind(", ")) : whole;
 }

@@ -128,7 +128,7 @@ TEST_CASE("broken files are refused by name, with the offset or the size, in one
         return *error;
     };
     CHECK(error_of({cut}).says(cut + ": 61459 bytes"));
-    CHECK(error_of({empty}).says(empty + ": 0 bytes"));
+    CHECK(error_of({empty}).says(empty + ": empty"));
     CHECK(error_of({label}).says(label + ": label 10 at 0x3c05: labels of cifar10 go from 0 to 9"));
     CHECK(error_of({fine}).says(fine + ": label 100 at 0x1805"));
     CHECK(error_of({kTen, kHundred}).says(kHundred + ": 61480 bytes are no multiple of 3073"));

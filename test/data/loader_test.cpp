@@ -248,8 +248,11 @@ TEST_CASE("what a reader throws comes out of next(), at the batch that holds the
         options.threads = threads;
         Loader loader(data, plan, options);
         for (int i = 0; i < 5; ++i) CHECK(loader.next().rows == 8);  // positions 0 … 39
-        CHECK_THROWS_WITH(loader.next(), "sample 42 is damaged");
-        CHECK_THROWS_WITH(loader.next(), "sample 42 is damaged");
+        const std::string told =
+            "sample 42 is damaged (sample 42, at position 42 of epoch 0); lockstep inspect --deep names all that are "
+            "damaged";
+        CHECK_THROWS_WITH(loader.next(), told);
+        CHECK_THROWS_WITH(loader.next(), told);
     }
 }
 

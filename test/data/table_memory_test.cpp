@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
-#include <fstream>
 
 #include "data/csv.hpp"
 #include "data/libsvm.hpp"
+#include "data/memory_growth.hpp"
 #include "data/table_config.hpp"
 #include "io/files.hpp"
 #include "io/gzip_maker.hpp"
@@ -14,28 +14,6 @@ using namespace lockstep;
 using namespace lockstep::test;
 
 namespace {
-
-constexpr int64_t kMegabyte = 1 << 20;
-
-int64_t status_bytes(const std::string& name) {
-    std::ifstream status("/proc/self/status");
-    for (std::string word; status >> word;) {
-        int64_t kilobytes = 0;
-        if (word == name + ":" && status >> kilobytes) return kilobytes * 1024;
-    }
-    FAIL("/proc/self/status has no " << name);
-    return 0;
-}
-
-/// How far the peak goes beyond what is resident now; nothing where the system does not set the peak back.
-template <class Body>
-int64_t growth(Body&& body) {
-    std::ofstream("/proc/self/clear_refs") << "5";
-    const int64_t before = status_bytes("VmRSS");
-    REQUIRE(status_bytes("VmHWM") < before + kMegabyte);
-    body();
-    return status_bytes("VmHWM") - before;
-}
 
 void read_some(const Dataset& data) {
     for (int64_t i = 0; i < 1000; ++i) sample(data, i * 7919 % data.size());

@@ -1,15 +1,46 @@
 // The held-out part of the training data: which samples it is, that it shares none with the rest, and what is counted.
 #include "data/validation.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 
 #include "config/config.hpp"
 #include "core/error.hpp"
+#include "io/temp_folder.hpp"
 
 namespace lockstep {
 namespace {
+
+/// A table of 40 rows, without those that are asked to be left out.
+std::string table(const std::vector<int64_t>& left_out, bool rare) {
+    std::string text = "x,color,y\n";
+    for (int64_t i = 0; i < 40; ++i) {
+        if (std::binary_search(left_out.begin(), left_out.end(), i)) continue;
+        const bool odd = rare && i == 17;
+        text += fmt::format("{},{},{}\n", i * i, odd ? "aqua" : i % 3 == 0 ? "red" : "blue", i % 2 == 0 ? "no" : "yes");
+    }
+    return text;
+}
+
+Config table_config(const std::string& path, double share) {
+    Config config;
+    config.data.format = "csv";
+    config.data.train.paths = {path};
+    config.data.validation = share;
+    return config;
+}
+
+std::vector<float> all_of(const Dataset& data) {
+    std::vector<float> all, row(static_cast<std::size_t>(data.shape().elements()));
+    for (int64_t i = 0; i < data.size(); ++i) {
+        all.push_back(static_cast<float>(data.read(i, row)));
+        all.insert(all.end(), row.begin(), row.end());
+    }
+    return all;
+}
 
 Config synthetic(int64_t samples, double share, int64_t seed = 1) {
     Config config;
@@ -90,6 +121,56 @@ TEST_CASE("the facts count what is left and what is held out") {
 TEST_CASE("a share that holds out nothing is refused") {
     CHECK_THROWS_WITH(open_data(synthetic(9, 0.1)), Catch::Contains("data.validation = 0.1 of 9 training samples"));
     CHECK_THROWS_AS(data_facts(synthetic(9, 0.1)), Error);
+}
+
+TEST_CASE("means and categories of a table are those of the rows that are not held out") {
+    const test::TempFolder folder;
+    const std::vector<int64_t> held = held_out_indices(1, 40, 10);
+    const Config part = table_config(folder.write("all.csv", table({}, false)), 0.25);
+    const Config alone = table_config(folder.write("rest.csv", table(held, false)), 0);
+    const DataSplits with = open_data(part), without = open_data(alone);
+    REQUIRE(with.train->size() == 30);
+    CHECK(all_of(*with.train) == all_of(*without.train));
+    CHECK(data_facts(part).notes == data_facts(alone).notes);
+    // The twin: the held-out rows have another mean.
+    CHECK(data_facts(part).notes != data_facts(table_config(folder / "all.csv", 0)).notes);
+    // As rows of a test file the held-out ones have the values that they have here.
+    std::vector<int64_t> rest;
+    for (int64_t i = 0; i < 40; ++i) {
+        if (!std::binary_search(held.begin(), held.end(), i)) rest.push_back(i);
+    }
+    Config tested = alone;
+    tested.data.test.paths = {folder.write("held.csv", table(rest, false))};
+    CHECK(all_of(*open_data(tested).test) == all_of(*with.validation));
+}
+
+TEST_CASE("a category that held-out rows alone have is none, a class that they alone have is one") {
+    const test::TempFolder folder;
+    int64_t seed = 1;  // one that holds out row 17
+    const auto holds_it = [&] {
+        const std::vector<int64_t> held = held_out_indices(static_cast<uint64_t>(seed), 40, 10);
+        return std::binary_search(held.begin(), held.end(), 17);
+    };
+    while (!holds_it()) ++seed;
+    Config config = table_config(folder.write("rare.csv", table({}, true)), 0.25);
+    config.seed = seed;
+    CHECK(open_data(config).train->columns()[1].categories == 2);
+    CHECK(open_data(table_config(folder / "rare.csv", 0)).train->columns()[1].categories == 3);
+    config.data.label_column = "color";
+    CHECK(open_data(config).validation->classes() == 3);
+}
+
+TEST_CASE("held-out rows are checked as all others, though nothing is learned from them") {
+    const test::TempFolder folder;
+    const std::vector<int64_t> held = held_out_indices(1, 40, 10);
+    std::string text = "x,y\n";
+    for (int64_t i = 0; i < 40; ++i) text += fmt::format("{},{}\n", i == held[3] ? "oops" : "1", i % 2);
+    Config config = table_config(folder.write("bad.csv", text), 0.25);
+    config.data.columns = {{{{"name", std::string("x")}, {"type", std::string("numeric")}}, "exp.toml:3:1"},
+                           {{{"name", std::string("y")}, {"type", std::string("label")}}, "exp.toml:3:2"}};
+    const auto error = test::caught([&] { data_facts(config); });
+    REQUIRE(error);
+    CHECK(error->says(fmt::format("bad.csv:{}: column x: \"oops\" is no number", held[3] + 2)));
 }
 
 }  // namespace lockstep
