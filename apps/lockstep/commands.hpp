@@ -49,6 +49,8 @@ class ConfigOptions {
 
 /// Results go to stdout, whole: a full disk or a closed pipe is an error (kRuntime), not a shorter result.
 void print_result(std::string_view text);
+/// A result for people: what in it would steer a terminal (names may hold anything) is shown as \x1b and the like.
+void print_text(std::string_view text);
 
 /// Errors on stderr. Each line is for itself and may land among the lines of other ranks: each says who speaks.
 void report(const std::string& message, const GlobalOptions& global);

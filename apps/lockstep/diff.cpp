@@ -25,7 +25,7 @@ void add_diff(CLI::App& app, Invocation& invocation) {
     command->callback([=, &invocation] {
         invocation.action = on_first_rank(invocation, [=] {
             const RunDiff diff = diff_runs(*left, *right);
-            print_result(*json ? diff_json(diff) : diff_text(diff));
+            *json ? print_result(diff_json(diff)) : print_text(diff_text(diff));
             return diff.first ? exit_code(ErrorKind::kMismatch) : 0;
         });
     });

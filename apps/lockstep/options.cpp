@@ -11,6 +11,7 @@
 #include "commands.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/shown_text.hpp"
 #include "launch.hpp"
 
 namespace lockstep {
@@ -26,12 +27,13 @@ bool GlobalOptions::use_color(int descriptor) const {
 
 void ConfigOptions::add_to(CLI::App& command, bool file_required) {
     // One value for each -c: the next word may be the subcommand's own.
-    command.add_option("-c,--config", files_, "Config file (TOML); later files win")
+    command.add_option("-c,--config", files_, "Config file (TOML); again for more, of which later ones win")
         ->type_name("FILE")
         ->allow_extra_args(false)
         ->required(file_required);
     command
-        .add_option("--set", sets_, "Set one key, for example batch.size=64; wins over files and LOCKSTEP_ variables")
+        .add_option("--set", sets_,
+                    "Set one key, for example batch.size=64; again for more; wins over files and LOCKSTEP_ variables")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
 }
@@ -48,7 +50,12 @@ void print_result(std::string_view text) {
         fail(ErrorKind::kRuntime, "stdout cannot be written: {}", std::strerror(errno));
 }
 
-void report(const std::string& message, const GlobalOptions& global) {
+void print_text(std::string_view text) {
+    print_result(shown_text(text));
+}
+
+void report(const std::string& said, const GlobalOptions& global) {
+    const std::string message = shown_text(said);
     const std::string prefix = global.use_color(STDERR_FILENO) ? "\033[1;31mlockstep:\033[0m " : "lockstep: ";
     std::string text;
     for (size_t start = 0; start <= message.size();) {
@@ -61,7 +68,7 @@ void report(const std::string& message, const GlobalOptions& global) {
 }
 
 void report_positioned(const std::string& lines) {
-    std::fputs((lines + "\n").c_str(), stderr);
+    std::fputs((shown_text(lines) + "\n").c_str(), stderr);
 }
 
 }  // namespace lockstep

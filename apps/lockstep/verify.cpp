@@ -29,7 +29,8 @@ int verify_here(Communicator& comm, const VerifyCommand& options, bool worlds_gi
         loaded = options.config.load();
     });
     const Verification found = verify(comm, std::move(loaded), verify_options);
-    agree_on_first(comm, [&] { print_result(options.json ? verification_json(found) : verification_text(found)); });
+    agree_on_first(
+        comm, [&] { options.json ? print_result(verification_json(found)) : print_text(verification_text(found)); });
     if (found.difference) throw SharedError(ErrorKind::kMismatch, departure_line(found));
     return 0;
 }

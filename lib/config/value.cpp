@@ -26,9 +26,14 @@ std::string number(double value) {
 
 std::string escaped(std::string_view text, bool quotes) {
     std::string out;
-    for (const char c : text) {
+    for (size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
         const auto byte = static_cast<unsigned char>(c);
-        if (byte == '\n') {
+        const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+        if (byte == 0xc2 && next >= 0x80 && next <= 0x9f) {  // a control character, too: in UTF-8 U+0080 to U+009F
+            out += fmt::format("\\u{:04x}", next);
+            ++i;
+        } else if (byte == '\n') {
             out += "\\n";
         } else if (byte == '\t') {
             out += "\\t";

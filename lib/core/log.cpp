@@ -12,6 +12,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/shown_text.hpp"
 
 namespace lockstep {
 namespace {
@@ -25,7 +26,7 @@ std::atomic<int> rank_log{-1};  // descriptor of the file of this rank
 void write_line(int descriptor, std::string_view prefix, std::string_view text) {
     std::string line;
     line.reserve(prefix.size() + text.size() + 1);
-    line.append(prefix).append(text).push_back('\n');
+    line.append(prefix).append(shown_text(text)).push_back('\n');
     std::string_view rest = line;
     while (!rest.empty()) {
         const ssize_t written = ::write(descriptor, rest.data(), rest.size());

@@ -1,32 +1,15 @@
 #include "io/shown_path.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
+#include "core/shown_text.hpp"
 
 namespace lockstep {
-namespace {
-
-bool is_control(char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-}
-
-}  // namespace
 
 std::string shown_path(std::string_view path) {
-    std::string shown;
-    for (const char c : path) {
-        if (is_control(c)) {
-            shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-        } else {
-            shown += c;
-        }
-    }
-    return shown;
+    return shown_text(path, LineEnds::kEscaped);
 }
 
 bool is_odd_path(std::string_view path) {
-    return std::any_of(path.begin(), path.end(), is_control);
+    return shown_path(path) != path;
 }
 
 }  // namespace lockstep

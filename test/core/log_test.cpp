@@ -10,6 +10,8 @@
 #include <fstream>
 #include <string>
 
+#include "core/shown_text.hpp"
+
 namespace lockstep {
 namespace {
 
@@ -43,6 +45,23 @@ TEST_CASE("the level decides which lines are written, and a warning always is", 
     CHECK(written(LogLevel::kNormal, true, say_all) == "step 3\nlockstep: warning: 2 ranks are idle\n");
     CHECK(written(LogLevel::kVerbose, true, say_all) == "step 3\ndetail\nlockstep: warning: 2 ranks are idle\n");
     CHECK(written(LogLevel::kQuiet, true, say_all) == "lockstep: warning: 2 ranks are idle\n");
+}
+
+TEST_CASE("what a name would tell a terminal is shown, not obeyed", "[log]") {
+    CHECK(written(LogLevel::kNormal, true, [] {
+              warn("{}: no such file",
+                   "a\x1b[2J\tb\x7f\xc2\x9b"
+                   "31m");
+          }) == "lockstep: warning: a\\x1b[2J\\x09b\\x7f\\x9b31m: no such file\n");
+}
+
+TEST_CASE("letters of every script stay as they are, line ends where they are wanted", "[log]") {
+    const std::string text =
+        "Gr\xc3\xb6\xc3\x9f"
+        "e \xe2\x82\xac \xc2\xb5 one\ntwo";
+    CHECK(shown_text(text) == text);
+    CHECK(shown_text("one\ntwo", LineEnds::kEscaped) == "one\\x0atwo");
+    CHECK(shown_text(std::string_view("\0\xc2", 2)) == "\\x00\xc2");
 }
 
 TEST_CASE("a process that does not print writes nothing", "[log]") {
