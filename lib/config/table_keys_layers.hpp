@@ -1,4 +1,4 @@
-// What one [[model.layers]] may hold; which kinds use which of them stands in nn/custom_model.cpp. Part of the key
+// What one [[model.layers]] may hold; which kinds use which of them stands in nn/layer_list.cpp. Part of the key
 // table: included by keys_data.hpp alone.
 #pragma once
 
@@ -6,6 +6,9 @@
 #include "config/key_ranges.hpp"
 
 namespace lockstep {
+
+/// Of windows: beyond any picture, and products of two stay far from the end of an int.
+inline constexpr Range kWindow{.least = 1, .most = 32768};
 
 inline constexpr TableKey kLayerKeys[] = {
     {.name = "kind",
@@ -16,21 +19,22 @@ inline constexpr TableKey kLayerKeys[] = {
      .required = true},
     {.name = "name",
      .type = KeyType::kString,
-     .doc = "of the layer and its tensors; not set: kind and number, as conv1"},
+     .doc =
+         "of the layer and its tensors: letters, digits, \".\", \"_\" and \"-\"; not set: kind and number, as conv1"},
     {.name = "from",
      .type = KeyType::kStrings,
      .doc = "the layers whose outputs it reads, `input` for the samples; not set: the layer before"},
     {.name = "channels", .type = KeyType::kInteger, .doc = "conv, residual: of the output", .range = kCount},
     {.name = "units", .type = KeyType::kInteger, .doc = "dense, embedding: outputs", .range = kCount},
-    {.name = "kernel", .type = KeyType::kIntegers, .doc = "conv, pool: size, or [height, width]", .range = kCount},
+    {.name = "kernel", .type = KeyType::kIntegers, .doc = "conv, pool: size, or [height, width]", .range = kWindow},
     {.name = "stride",
      .type = KeyType::kIntegers,
      .doc = "conv, pool, residual: step, or [down, right]; not set: 1, of a pool its kernel",
-     .range = kCount},
+     .range = kWindow},
     {.name = "dilation",
      .type = KeyType::kIntegers,
      .doc = "conv: distance of taps, or [down, right]",
-     .range = kCount},
+     .range = kWindow},
     {.name = "groups", .type = KeyType::kInteger, .doc = "conv: parts that the channels are cut into", .range = kCount},
     {.name = "padding",
      .type = KeyType::kString,
@@ -41,7 +45,7 @@ inline constexpr TableKey kLayerKeys[] = {
     {.name = "pad",
      .type = KeyType::kIntegers,
      .doc = "conv, pool: rows and columns of padding instead, or [top, bottom, left, right]",
-     .range = kCountOrZero},
+     .range = {.least = 0, .most = 32768}},
     {.name = "bias", .type = KeyType::kBool, .doc = "conv, dense: whether it has one; not set: true without `norm`"},
     {.name = "norm", .type = KeyType::kBool, .doc = "conv, dense: batch norm behind it"},
     {.name = "activation",
@@ -51,7 +55,7 @@ inline constexpr TableKey kLayerKeys[] = {
     {.name = "deviation",
      .type = KeyType::kNumber,
      .doc = "conv, dense, embedding: standard deviation of the initial weights; not set: sqrt(1 / (3 inputs)), with "
-            "batch norm sqrt(2 / inputs)",
+            "batch norm sqrt(2 / inputs), of an embedding sqrt(1 / units)",
      .range = kNotNegative},
     {.name = "bias_value", .type = KeyType::kNumber, .doc = "conv, dense: initial bias; not set: 0"},
     {.name = "mode", .type = KeyType::kString, .doc = "pool: max; global_pool: average", .choices = "max|average"},

@@ -1,12 +1,11 @@
 #include "nn/custom_model.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
-#include <utility>
+#include <iterator>
+#include <optional>
 
 #include "config/nearest.hpp"
-#include "nn/layer_table.hpp"
+#include "nn/layer_list.hpp"
 #include "nn/models/columns.hpp"
 #include "nn/models/residual.hpp"
 
@@ -15,85 +14,44 @@ namespace {
 
 class CustomModel {
   public:
-    explicit CustomModel(Builder& builder) : builder_(builder) { outputs_["input"] = {-1, ""}; }
+    explicit CustomModel(Builder& builder) : builder_(builder) {}
 
-    void append(const LayerTable& table) {
+    void append(const ListedLayer& layer) {
         const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
-                                       [&](const Kind& candidate) { return candidate.name == table.kind(); });
-        if (kind == std::end(kKinds)) table.refuse(fmt::format("unknown kind \"{}\"", table.kind()));
-        table.check_keys(kind->keys);
-        const std::string name = name_of(table);
-        const std::vector<int> inputs = inputs_of(table);
-        const bool joins = table.kind() == "add" || table.kind() == "concat";
-        if (joins ? inputs.size() < 2 : inputs.size() > 1) {
-            table.refuse(fmt::format("a {} reads {}, got {}", table.kind(), joins ? "two layers or more" : "one layer",
-                                     inputs.size()));
-        }
-        builder_.set_place(table.place());
-        check_reads_numbers(table, name, inputs);
+                                       [&](const Kind& candidate) { return candidate.name == layer.table.kind(); });
+        if (kind == std::end(kKinds)) layer.table.refuse("is listed, and nothing builds it");
+        std::vector<int> inputs;
+        for (const int place : layer.inputs)
+            inputs.push_back(place == kSamples ? kSamples : outputs_[static_cast<std::size_t>(place)]);
+        builder_.set_place(layer.table.place());
+        check_reads_numbers(layer.table, layer.name, inputs);
         builder_.continue_from(inputs[0]);
-        (this->*kind->build)(table, name, inputs);
-        outputs_[name] = {builder_.at(), table.place()};
-        last_ = name;
+        (this->*kind->build)(layer.table, layer.name, inputs);
+        outputs_.push_back(builder_.at());
     }
 
-    void finish() const {
-        for (const auto& [name, output] : outputs_) {
-            if (name == last_ || name == "input" || read_.contains(name)) continue;
-            fail(ErrorKind::kUsage, "{}: layer {}: nothing reads its output; name it in a from, or leave it out",
-                 output.second, name);
-        }
+    /// `last`: the layer that was appended last.
+    void finish(const ListedLayer& last) const {
         const SampleShape shape = builder_.shape();
         if (shape.elements() == builder_.outputs()) return;
-        fail(ErrorKind::kUsage,
-             "{}: layer {}: the last layer must have the {} outputs of the loss ({}), and has {}; end with a dense of "
-             "so many units",
-             outputs_.at(last_).second, last_, builder_.outputs(), builder_.spec().loss, Builder::text(shape));
+        last.table.refuse(fmt::format(
+            "layer {}: the last layer must have the {} outputs of the loss ({}), and has {}; end with a dense of so "
+            "many units",
+            last.name, builder_.outputs(), builder_.spec().loss, Builder::text(shape)));
     }
 
   private:
     using Build = void (CustomModel::*)(const LayerTable&, const std::string&, const std::vector<int>&);
     struct Kind {
         std::string_view name;
-        std::string_view keys;  // that it has beside kind, name and from
         Build build;
     };
     static const Kind kKinds[16];
 
-    std::string name_of(const LayerTable& table) {
-        const int number = ++counts_[table.kind()];
-        const std::string name = table.text("name").value_or(fmt::format("{}{}", table.kind(), number));
-        if (name.empty() || outputs_.contains(name)) {
-            table.refuse(fmt::format("name \"{}\": {}", name, name.empty() ? "is empty" : "another layer has it"));
-        }
-        return name;
-    }
-
-    std::vector<int> inputs_of(const LayerTable& table) {
-        if (!table.has("from")) {
-            read_.insert(last_);
-            return {builder_at_last()};
-        }
-        std::vector<int> inputs;
-        for (const std::string& from : table.strings("from")) {
-            const auto found = outputs_.find(from);
-            if (found == outputs_.end()) {
-                std::vector<std::string> names;
-                for (const auto& [name, output] : outputs_) names.push_back(name);
-                table.refuse(fmt::format("from: no layer before it is named \"{}\"{}", from,
-                                         did_you_mean(nearest(from, names))));
-            }
-            read_.insert(from);
-            inputs.push_back(found->second.first);
-        }
-        if (inputs.empty()) table.refuse("from names no layer");
-        return inputs;
-    }
-
     /// The samples of a table hold categories by number, which say nothing as magnitudes.
     void check_reads_numbers(const LayerTable& table, const std::string& name, const std::vector<int>& inputs) const {
         if (table.kind() == "one_hot" || table.kind() == "embedding") return;
-        if (std::find(inputs.begin(), inputs.end(), -1) == inputs.end()) return;
+        if (std::find(inputs.begin(), inputs.end(), kSamples) == inputs.end()) return;
         for (const Column& column : builder_.spec().columns) {
             if (column.categories == 0) continue;
             table.refuse(
@@ -102,8 +60,6 @@ class CustomModel {
                             name, column.name));
         }
     }
-
-    int builder_at_last() const { return outputs_.at(last_).first; }
 
     /// What may stand behind a layer.
     void finish_layer(const LayerTable& table, const std::string& name) {
@@ -175,17 +131,11 @@ class CustomModel {
     }
     void residual(const LayerTable& table, const std::string& name, const std::vector<int>&) {
         const bool bottleneck = table.text("block").value_or("basic") == "bottleneck";
-        const std::vector<int64_t> stride = table.lengths("stride").value_or(std::vector<int64_t>{1});
-        if (stride.size() != 1) table.refuse("a residual has one stride for both directions");
-        const int channels = table.required("channels");
-        if (bottleneck && channels % 4 != 0) {
-            table.refuse(
-                fmt::format("a bottleneck has a quarter of its channels inside, and {} is no multiple of 4", channels));
-        }
+        const std::vector<int64_t> stride = table.integers("stride").value_or(std::vector<int64_t>{1});
         builder_.set_rules({.conv = WeightStart::kHeOut});
         residual_block(builder_, name,
                        {.kind = bottleneck ? ResidualBlock::Kind::kBottleneck : ResidualBlock::Kind::kBasic,
-                        .channels = channels,
+                        .channels = table.required("channels"),
                         .stride = static_cast<int>(stride[0])});
     }
 
@@ -194,7 +144,7 @@ class CustomModel {
         const std::vector<Column>& known = builder_.spec().columns;
         if (known.empty())
             table.refuse(fmt::format("a {} reads the columns of a table, and the data have none", table.kind()));
-        if (inputs[0] != -1) table.refuse(fmt::format("a {} reads the samples: from = \"input\"", table.kind()));
+        if (inputs[0] != kSamples) table.refuse(fmt::format("a {} reads the samples: from = \"input\"", table.kind()));
         std::vector<int> columns;
         for (const std::string& name : table.strings("columns")) {
             const auto found =
@@ -216,46 +166,41 @@ class CustomModel {
     void embedding(const LayerTable& table, const std::string& name, const std::vector<int>& inputs) {
         const std::vector<int> columns = columns_of(table, inputs);
         if (columns.size() != 1) table.refuse(fmt::format("an embedding is of one column, got {}", columns.size()));
-        embed_column(builder_, name, columns[0], table.required("units"));
+        std::optional<double> deviation;
+        if (table.has("deviation")) deviation = table.number("deviation", 0);
+        embed_column(builder_, name, columns[0], table.required("units"), deviation);
     }
 
     Builder& builder_;
-    std::map<std::string, std::pair<int, std::string>> outputs_;  // by name: the layer's number and place
-    std::set<std::string> read_;
-    std::map<std::string, int> counts_;  // of each kind
-    std::string last_ = "input";
+    std::vector<int> outputs_;  // of each layer of the list: the builder's number of what it made
 };
 
 const CustomModel::Kind CustomModel::kKinds[16] = {
-    {"conv", "channels kernel stride padding pad dilation groups bias norm activation deviation bias_value",
-     &CustomModel::conv},
-    {"dense", "units bias norm activation deviation bias_value", &CustomModel::dense},
-    {"relu", "", &CustomModel::relu},
-    {"sigmoid", "", &CustomModel::sigmoid},
-    {"flatten", "", &CustomModel::flatten},
-    {"pool", "kernel stride padding pad mode", &CustomModel::pool},
-    {"global_pool", "mode", &CustomModel::global_pool},
-    {"batch_norm", "activation", &CustomModel::batch_norm},
-    {"dropout", "rate", &CustomModel::dropout},
-    {"lrn", "radius alpha beta offset", &CustomModel::lrn},
-    {"add", "activation", &CustomModel::add},
-    {"concat", "", &CustomModel::concat},
-    {"pad_channels", "before behind", &CustomModel::pad_channels},
-    {"residual", "channels stride block", &CustomModel::residual},
-    {"one_hot", "columns", &CustomModel::one_hot},
-    {"embedding", "columns units", &CustomModel::embedding},
+    {"conv", &CustomModel::conv},
+    {"dense", &CustomModel::dense},
+    {"relu", &CustomModel::relu},
+    {"sigmoid", &CustomModel::sigmoid},
+    {"flatten", &CustomModel::flatten},
+    {"pool", &CustomModel::pool},
+    {"global_pool", &CustomModel::global_pool},
+    {"batch_norm", &CustomModel::batch_norm},
+    {"dropout", &CustomModel::dropout},
+    {"lrn", &CustomModel::lrn},
+    {"add", &CustomModel::add},
+    {"concat", &CustomModel::concat},
+    {"pad_channels", &CustomModel::pad_channels},
+    {"residual", &CustomModel::residual},
+    {"one_hot", &CustomModel::one_hot},
+    {"embedding", &CustomModel::embedding},
 };
 
 }  // namespace
 
 void build_custom(Builder& builder) {
-    const std::vector<ConfigTable>& layers = builder.spec().layers;
-    if (layers.empty()) {
-        fail(ErrorKind::kUsage, "model.layers: custom needs at least one [[model.layers]]");
-    }
+    const std::vector<ListedLayer> layers = list_layers(builder.spec().layers);
     CustomModel model(builder);
-    for (std::size_t i = 0; i < layers.size(); ++i) model.append(LayerTable(layers[i], i));
-    model.finish();
+    for (const ListedLayer& layer : layers) model.append(layer);
+    model.finish(layers.back());
 }
 
 }  // namespace lockstep

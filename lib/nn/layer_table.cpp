@@ -3,25 +3,9 @@
 #include <algorithm>
 
 namespace lockstep {
-namespace {
-
-constexpr int64_t kMostWindow = 32768;  // beyond any picture; products of two stay far from the end of an int
-
-}  // namespace
-
-std::optional<std::vector<int64_t>> LayerTable::lengths(std::string_view key) const {
-    auto values = integers(key);
-    if (!values) return values;
-    for (const int64_t value : *values) {
-        if (value <= kMostWindow) continue;
-        const std::string layer = text("name").value_or(kind_);
-        refuse(fmt::format("layer {}: {} must be at most {}, got {}", layer, key, kMostWindow, value));
-    }
-    return values;
-}
 
 std::pair<int, int> LayerTable::pair(std::string_view key, std::pair<int, int> otherwise) const {
-    const auto values = lengths(key);
+    const auto values = integers(key);
     if (!values) return otherwise;
     if (values->empty() || values->size() > 2) {
         refuse(fmt::format("{} must be a number or [height, width], got {} numbers", key, values->size()));
@@ -30,7 +14,7 @@ std::pair<int, int> LayerTable::pair(std::string_view key, std::pair<int, int> o
 }
 
 Window LayerTable::window(Window::Border border, bool steps_of_kernel) const {
-    if (!has("kernel")) refuse(fmt::format("a {} needs kernel", kind_));
+    need("kernel");
     Window window;
     window.border = border;
     std::tie(window.kernel_h, window.kernel_w) = pair("kernel", {1, 1});
@@ -39,7 +23,7 @@ Window LayerTable::window(Window::Border border, bool steps_of_kernel) const {
     std::tie(window.dilation_h, window.dilation_w) = pair("dilation", {1, 1});
     const std::optional<std::string> padding = text("padding");
     if (padding) window.border = *padding == "same" ? Window::Border::kSame : Window::Border::kValid;
-    if (const auto pad = lengths("pad")) {
+    if (const auto pad = integers("pad")) {
         if (padding) refuse("padding and pad are both set; set one");
         if (pad->size() != 1 && pad->size() != 4) {
             refuse(fmt::format("pad must be a number or [top, bottom, left, right], got {} numbers", pad->size()));

@@ -37,16 +37,17 @@ class LayerTable {
     int integer(std::string_view key, int otherwise) const {
         return static_cast<int>(get<int64_t>(key).value_or(otherwise));
     }
-    int required(std::string_view key) const {
+    void need(std::string_view key) const {
         if (!has(key)) refuse(fmt::format("a {} needs {}", kind_, key));
+    }
+    int required(std::string_view key) const {
+        need(key);
         return integer(key, 0);
     }
     std::vector<std::string> strings(std::string_view key) const {
         return get<std::vector<std::string>>(key).value_or(std::vector<std::string>());
     }
     std::optional<std::vector<int64_t>> integers(std::string_view key) const { return get<std::vector<int64_t>>(key); }
-    /// Of a window, none of them so large that sizes overflow.
-    std::optional<std::vector<int64_t>> lengths(std::string_view key) const;
 
     /// kernel, stride, padding or pad, and dilation.
     Window window(Window::Border border, bool steps_of_kernel) const;

@@ -96,6 +96,16 @@ TEST_CASE("all faults of all tables are named with the place of the entry and th
           "--set model.layers=[1, {kind = \"x\"}]: model.layers[0] must be a table, got 1");
 }
 
+TEST_CASE("windows of a layer are bounded, so that no size overflows") {
+    const std::string conv = "[[model.layers]]\nkind = \"conv\"\nchannels = 4\n";
+    for (const char* key : {"kernel", "stride", "dilation", "pad"}) {
+        CHECK(faults({{kLeast + conv + key + " = 32768\n"}}).empty());
+        CHECK(faults({{kLeast + conv + key + " = [1, 32769]\n"}}) ==
+              std::vector<std::string>{
+                  fmt::format("1.toml:6:1: model.layers[0].{}[1] must be {}, got 32769", key, "at most 32768")});
+    }
+}
+
 TEST_CASE("the schema knows what a table may hold and must hold") {
     const auto schema = nlohmann::json::parse(config_schema());
     const auto& layer = schema["properties"]["model"]["properties"]["layers"]["items"];

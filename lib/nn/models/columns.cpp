@@ -50,7 +50,7 @@ int embed_columns(Builder& builder, const std::vector<int>& columns) {
     return parts.size() == 1 ? parts[0] : builder.concat("features", parts);
 }
 
-int embed_column(Builder& builder, const std::string& name, int column, int width) {
+int embed_column(Builder& builder, const std::string& name, int column, int width, std::optional<double> deviation) {
     const auto& columns = builder.spec().columns;
     const bool known = static_cast<std::size_t>(column) < columns.size();
     if (!known || columns[static_cast<std::size_t>(column)].categories == 0) {
@@ -61,8 +61,9 @@ int embed_column(Builder& builder, const std::string& name, int column, int widt
     const std::array one{column};
     builder.expand(name + ".one_hot", one);
     // As if each category were looked up: of its one-hot row all inputs but one are 0.
-    return builder.dense(name, width,
-                         {.start = WeightStart::kGivenTruncated, .deviation = 1 / std::sqrt(width), .bias = false});
+    return builder.dense(
+        name, width,
+        {.start = WeightStart::kGivenTruncated, .deviation = deviation.value_or(1 / std::sqrt(width)), .bias = false});
 }
 
 }  // namespace lockstep

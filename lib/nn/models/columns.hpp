@@ -1,6 +1,7 @@
 // How the columns of a table enter a network.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "nn/builder.hpp"
@@ -18,7 +19,9 @@ std::vector<int> deep_columns(const ModelSpec& spec);
 /// in the order of its column, beside each other.
 int embed_columns(Builder& builder, const std::vector<int>& columns);
 
-/// A column's categories to `width` numbers each, without bias: its one-hot times a matrix "<name>.weight".
-int embed_column(Builder& builder, const std::string& name, int column, int width);
+/// A column's categories to `width` numbers each, without bias: its one-hot times a matrix "<name>.weight", which
+/// starts with a standard deviation of 1 / sqrt(width) or the one given.
+int embed_column(Builder& builder, const std::string& name, int column, int width,
+                 std::optional<double> deviation = std::nullopt);
 
 }  // namespace lockstep
