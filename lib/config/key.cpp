@@ -9,20 +9,6 @@
 
 namespace lockstep {
 
-namespace {
-
-std::vector<std::string_view> split(std::string_view list) {
-    std::vector<std::string_view> parts;
-    while (!list.empty()) {
-        const size_t bar = std::min(list.find('|'), list.size());
-        parts.push_back(list.substr(0, bar));
-        list.remove_prefix(std::min(bar + 1, list.size()));
-    }
-    return parts;
-}
-
-}  // namespace
-
 std::vector<std::string> settable_names() {
     std::vector<std::string> names;
     for (const Key& key : config_keys()) {
@@ -60,15 +46,13 @@ Value default_of(const Key& key) {
 }
 
 std::vector<std::string_view> choices_of(const Key& key) {
-    return split(key.choices);
-}
-
-bool is_built(const Key& key, const Value& value) {
-    if (key.later == "*") return value == default_of(key);
-    for (const std::string_view later : split(key.later)) {
-        if (std::get<std::string>(value) == later) return false;
+    std::vector<std::string_view> parts;
+    for (std::string_view list = key.choices; !list.empty();) {
+        const size_t bar = std::min(list.find('|'), list.size());
+        parts.push_back(list.substr(0, bar));
+        list.remove_prefix(std::min(bar + 1, list.size()));
     }
-    return true;
+    return parts;
 }
 
 bool is_set(const Value& value) {

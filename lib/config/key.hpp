@@ -51,7 +51,6 @@ struct Key {
     std::string_view unit = {};
     Range range = {};
     std::string_view choices = {};  // "batch|epoch": a string that must be one of these
-    std::string_view later = {};    // the choices whose feature is not built yet; "*": every value but the default
     size_t least_entries = 0;       // of a list; an empty one is legal where the default is empty
     size_t most_entries = std::numeric_limits<size_t>::max();
     KeyEffect effect = KeyEffect::kBits;
@@ -85,7 +84,6 @@ std::string_view section_of(const Key& key);       // "batch"
 std::string_view name_in_section(const Key& key);  // "size"
 Value default_of(const Key& key);
 std::vector<std::string_view> choices_of(const Key& key);
-bool is_built(const Key& key, const Value& value);
 bool is_set(const Value& value);                          // for members of a pair
 const Key* partner_of(const Key& key);                    // in a pair, or nullptr
 std::string environment_name(std::string_view key_name);  // "batch_norm.scope" -> "LOCKSTEP_BATCH_NORM_SCOPE"

@@ -1,5 +1,5 @@
-// The one table of all config keys: name, type, range, default, unit, what it does, whether it can change a bit,
-// whether its feature is built. To add a key: a field in config.hpp and a row here.
+// The one table of all config keys: name, type, range, default, unit, what it does, whether it can change a bit. To
+// add a key: a field in config.hpp and a row here.
 #pragma once
 
 #include <string>

@@ -28,7 +28,7 @@ inline constexpr Key kRunningKeys[] = {
     {.name = "checkpoint.best",
      .field = field<&Config::checkpoint, &Config::Checkpoint::best>(),
      .doc = "metric whose best checkpoint is kept, too: an evaluation better than all before it is followed by one",
-     .choices = "|loss|accuracy|top5|auc|precision|recall",
+     .choices = "|loss|accuracy|top5|auc|precision|recall|mse",
      .effect = KeyEffect::kShared},
 
     {.name = "eval.every_epochs",

@@ -19,9 +19,7 @@ constexpr std::string_view kPageHead =
     "sets one drops the other. `lockstep config init` writes a starter file, `config show` prints every value in force "
     "with\n"
     "its origin, `config check` validates, `config schema` prints a JSON Schema.\n\n"
-    "A key that the chosen model, optimizer or format does not use is legal. What is marked *later* is known and "
-    "refused\n"
-    "until its feature exists.\n\n"
+    "A key that the chosen model, optimizer or format does not use is legal.\n\n"
     "**Reach**: *bits*: can change a bit of a weight, and must be equal on all ranks and on resume; *paths*: never "
     "compared,\n"
     "the contents of the files are; *shared*: never changes a bit, rank 0's value holds for all; *rank*: never changes "
@@ -48,19 +46,17 @@ std::string_view effect_text(KeyEffect effect) {
 
 std::string values_text(const Key& key) {
     if (!key.choices.empty()) {
-        std::string built, later;
-        for (const std::string_view choice : choices_of(key)) {
-            std::string& list = is_built(key, std::string(choice)) ? built : later;
+        std::string list;
+        for (const std::string_view choice : choices_of(key))
             list += fmt::format("{}`{}`", list.empty() ? "" : ", ", choice.empty() ? "\"\"" : choice);
-        }
-        return built + (later.empty() ? "" : "; *later:* " + later);
+        return list;
     }
     std::string text = key.field.type == KeyType::kPaths ? "table, path or list of paths" : type_text(key.field.type);
     Range shown = key.range;
     if (shown.most >= kPlenty) shown.most = std::numeric_limits<double>::infinity();
     const std::string range = range_text(shown);
     if (!range.empty()) text += ", " + range;
-    return key.later == "*" ? text + "; *later:* any but the default" : text;
+    return text;
 }
 
 /// What one table of an array of tables may hold.

@@ -13,19 +13,6 @@ class Checker {
     Checker(const Config& config, const Origins& origins, const std::set<std::string>& broken)
         : config_(config), origins_(origins), broken_(broken) {}
 
-    void check_built() {
-        for (const Key& key : config_keys()) {
-            const Value value = key.field.get(config_);
-            if (is_built(key, value)) continue;
-            std::vector<std::string_view> built;
-            for (const std::string_view choice : choices_of(key)) {
-                if (is_built(key, std::string(choice))) built.push_back(choice);
-            }
-            const std::string legal = built.empty() ? toml_text(default_of(key)) : join(built);
-            add(key.name, fmt::format("{} = {} is not built yet; it can be {}", key.name, toml_text(value), legal));
-        }
-    }
-
     void check_length() {
         if (!config_.train.epochs && !config_.train.steps && !is_broken("train.steps")) {
             add("train.epochs", "train.epochs, train.steps: neither is set; set exactly one");
@@ -136,7 +123,6 @@ std::vector<std::string> check_rules(const Config& config, const Origins& origin
     checker.check_data();
     checker.check_augment();
     checker.check_device();
-    checker.check_built();
     return std::move(checker).faults();
 }
 

@@ -85,12 +85,6 @@ json type_schema(const Key& key) {
 std::string description(const Key& key) {
     std::string text(key.doc);
     if (!key.unit.empty()) text += " (" + std::string(key.unit) + ")";
-    if (key.later == "*") text += "; not built yet";
-    if (!key.later.empty() && key.later != "*") {
-        std::string later(key.later);
-        for (size_t bar; (bar = later.find('|')) != std::string::npos;) later.replace(bar, 1, ", ");
-        text += "; not built yet: " + later;
-    }
     return text;
 }
 

@@ -48,7 +48,7 @@ std::string config_starter() {
     for (const Section& section : config_sections()) {
         if (!section.name.empty()) out += fmt::format("\n[{}]\n", section.name);
         for (const Key& key : config_keys()) {
-            if (section_of(key) != section.name || key.later == "*") continue;  // one value only: nothing to set
+            if (section_of(key) != section.name) continue;
             const Value value = key.field.get(config);
             const std::string comment =
                 fmt::format("# {}{}", key.doc, key.unit.empty() ? "" : fmt::format(" ({})", key.unit));

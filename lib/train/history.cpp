@@ -36,9 +36,9 @@ void check_watched(const Config& config, const std::string& key, const std::stri
     }
 }
 
-/// A share of nothing, not a loss that left the finite numbers: that one is no better.
+/// A share of nothing, not a loss or error that left the finite numbers: that one is no better.
 bool is_undefined(const EvalResult& result, const std::string& metric) {
-    return metric != "loss" && !std::isfinite(metric_of(result, metric).value());
+    return higher_is_better(metric) && !std::isfinite(metric_of(result, metric).value());
 }
 
 json improvement_json(const Improvement& improvement) {

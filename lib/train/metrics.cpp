@@ -32,6 +32,7 @@ std::string eval_line(const EvalResult& r) {
 
 std::optional<double> metric_of(const EvalResult& result, std::string_view name) {
     if (name == "loss") return result.loss;
+    if (name == "mse") return result.mse;
     if (result.mse) return std::nullopt;
     if (name == "accuracy") return result.accuracy;
     if (name == "top5") return result.top5;
@@ -42,11 +43,11 @@ std::optional<double> metric_of(const EvalResult& result, std::string_view name)
 }
 
 bool higher_is_better(std::string_view name) {
-    return name != "loss";
+    return name != "loss" && name != "mse";
 }
 
 std::vector<std::string_view> metrics_of(int classes) {
-    if (classes == 0) return {"loss"};
+    if (classes == 0) return {"loss", "mse"};
     if (classes == 2) return {"loss", "accuracy", "auc", "precision", "recall"};
     if (classes > 5) return {"loss", "accuracy", "top5"};
     return {"loss", "accuracy"};

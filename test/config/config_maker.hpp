@@ -61,9 +61,7 @@ class RandomConfig {
 
     Config make() {
         Config config;
-        for (const Key& key : config_keys()) {
-            if (key.later != "*") key.field.set(config, value(key));
-        }
+        for (const Key& key : config_keys()) key.field.set(config, value(key));
         for (const KeyPair& pair : config_pairs()) {
             const bool both_unset = !key_of(pair.first).field.optional && below(3) == 0;
             if (both_unset || below(2) == 0) unset(config, key_of(pair.first));
@@ -164,11 +162,8 @@ class RandomConfig {
 
     std::string string(const Key& key) {
         if (key.path) return below(3) == 0 ? "" : path();
-        std::vector<std::string> built;
-        for (const std::string_view choice : choices_of(key)) {
-            if (is_built(key, std::string(choice))) built.emplace_back(choice);
-        }
-        return built.empty() ? "" : built[below(built.size())];
+        const std::vector<std::string_view> choices = choices_of(key);
+        return choices.empty() ? "" : std::string(choices[below(choices.size())]);
     }
 
     std::string path() {

@@ -28,27 +28,6 @@ TEST_CASE("every row has a section, a doc, a variable of its own and a legal def
         const ReadValue read = read_value(key, *toml);
         CHECK(read.fault == "");
         CHECK(read.value == standard);
-        CHECK(is_built(key, standard));
-    }
-}
-
-TEST_CASE("what is to be built later is among the choices, and something is built") {
-    for (const Key& key : config_keys()) {
-        INFO(key.name);
-        if (key.later.empty() || key.later == "*") continue;
-        const std::vector<std::string_view> choices = choices_of(key);
-        std::string later;
-        size_t built = 0;
-        for (const std::string_view choice : choices) {
-            if (is_built(key, std::string(choice))) {
-                ++built;
-            } else {
-                if (!later.empty()) later += '|';
-                later += choice;
-            }
-        }
-        CHECK(later == key.later);
-        CHECK(built > 0);
     }
 }
 

@@ -56,6 +56,27 @@ TEST_CASE("the loss should fall, every other metric rise; a NaN is never better"
     CHECK(history.state().best.best_step == 4);
 }
 
+TEST_CASE("a regression goes by its mean squared error, which should fall") {
+    Config config = plateau_config();
+    config.schedule.metric = config.checkpoint.best = config.train.stop_metric = "mse";
+    CHECK_THROWS_AS(History(config, true, 10), Error);  // classes have none
+    History history(config, true, 0);
+    const auto observed = [](int64_t step, double mse) {
+        EvalResult result = evaluation(step, 2 * mse);
+        result.mse = mse;
+        return result;
+    };
+    history.observe_due(observed(1, 0.5));
+    history.observe_due(observed(2, 0.7));
+    CHECK(history.state().plateau.best == 0.5);
+    CHECK(history.state().plateau.since == 1);
+    CHECK(history.state().stop.best_step == 1);
+    CHECK(history.observe_best(observed(1, 0.5)));
+    CHECK_FALSE(history.observe_best(observed(2, 0.7)));
+    CHECK(history.observe_best(observed(3, 0.4)));
+    CHECK(history.undefined(observed(4, std::nan(""))).empty());  // no better, as a loss that is no number
+}
+
 TEST_CASE("a metric that an evaluation does not define is not counted, and is named") {
     Config config = plateau_config();
     config.schedule.metric = "precision";

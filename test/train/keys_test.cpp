@@ -88,13 +88,11 @@ bool rank_one(int rank) {
     return rank == 1;
 }
 
-/// Whether the key has a value other than its default whose feature is built.
 bool has_another_value(const Key& key) {
-    if (key.later == "*") return false;
     if (key.choices.empty()) return true;
     for (const std::string_view choice : choices_of(key)) {
         const Value value = std::string(choice);
-        if (value != default_of(key) && is_built(key, value)) return true;
+        if (value != default_of(key)) return true;
     }
     return false;
 }
