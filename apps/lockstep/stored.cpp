@@ -80,6 +80,11 @@ StoredSession::StoredSession(Communicator& comm, const StoredOptions& options)
     agree(comm, [&] {
         comm.work_aside([&] { splits_ = open_data(config); });
         check_learned_from(stored_, *splits_.train);
+        if (!options.input.empty()) {
+            unlabelled_ = open_unlabelled(config, options.input, *splits_.train);
+            split_ = unlabelled_.get();
+            return;
+        }
         split_ = options.split == "train"        ? splits_.train.get()
                  : options.split == "validation" ? splits_.validation.get()
                                                  : splits_.test.get();
@@ -91,7 +96,7 @@ StoredSession::StoredSession(Communicator& comm, const StoredOptions& options)
                  options.split, other);
         }
     });
-    check_equal_split(comm, options.split, split_->fingerprint());
+    check_equal_split(comm, options.input.empty() ? options.split : "--input", split_->fingerprint());
     device_ = choose_device(comm, config);
     check_equal_arithmetic(comm, device_.backend->fingerprint());
     agree(comm, [&] {

@@ -20,6 +20,7 @@ struct StoredOptions {
     std::string split = "test";
     std::vector<std::string> files;
     std::vector<std::string> sets;
+    std::vector<std::string> input;  // pictures without labels, in place of the split
     bool allow_singleton = false;
 
     void add_to(CLI::App& command, bool with_checkpoint);
@@ -42,6 +43,7 @@ class StoredSession {
     Communicator& comm_;
     StoredModel stored_;
     DataSplits splits_;
+    std::unique_ptr<Dataset> unlabelled_;
     const Dataset* split_ = nullptr;
     DeviceChoice device_;
     std::unique_ptr<Network> network_;

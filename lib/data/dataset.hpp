@@ -30,7 +30,12 @@ class Dataset {
     /// The same of a random part of the sample, resized to shape(): of the picture that it is made of, where it is made
     /// of one (see random_crop.hpp); else of the sample itself.
     virtual int32_t read_crop(int64_t index, const RandomCrop& crop, std::span<float> pixels) const;
+    /// Of samples that are not known to be anything: -1.
     virtual int32_t label(int64_t index) const = 0;
+    /// The names of labels 0, 1, …, where the format has any.
+    virtual std::vector<std::string> class_names() const { return {}; }
+    /// Where a sample lies, for people: its file, or its place in one; empty where the format has no such thing.
+    virtual std::string sample_name(int64_t /*index*/) const { return {}; }
     /// What the data are, wherever they lie: a function of contents, never of paths. Equal on all ranks, stored in
     /// checkpoints.
     virtual std::string fingerprint() const = 0;
@@ -45,6 +50,12 @@ struct DataSplits {
 };
 
 struct Config;
+/// Samples that nobody labelled, for a model that was trained on pictures like `train`: pictures at `paths`, each a
+/// file or a folder that is searched, in byte order of their names in each path; resized and normalised as those of the
+/// config. kUsage where the samples of `train` are no pictures.
+std::unique_ptr<Dataset> open_unlabelled(const Config& config, const std::vector<std::string>& paths,
+                                         const Dataset& train);
+
 /// Opens what the config's [data] names. Files are read, unpacked and checked here. Throws kData naming file and
 /// offset.
 DataSplits open_data(const Config& config);

@@ -32,6 +32,8 @@ class PictureDataset final : public Dataset {
     int classes() const override { return classes_; }
     std::string fingerprint() const override { return fingerprint_; }
     int32_t label(int64_t index) const override { return source_->label(checked(index)); }
+    std::vector<std::string> class_names() const override { return source_->class_names(); }
+    std::string sample_name(int64_t index) const override { return source_->name(checked(index)); }
 
     int32_t read(int64_t index, std::span<float> pixels) const override {
         const Picture picture = decoded(index, pixels.size());
@@ -159,12 +161,16 @@ Opened open_sources(const Config& config, const OpenPictures& open) {
 
 }  // namespace
 
+std::unique_ptr<Dataset> picture_dataset(std::unique_ptr<PictureSource> source, SampleShape shape, int classes,
+                                         const Config& config) {
+    return std::make_unique<PictureDataset>(std::move(source), shape, classes, config.data);
+}
+
 DataSplits open_pictures(const Config& config, const OpenPictures& open) {
     Opened opened = open_sources(config, open);
     const auto split = [&](std::unique_ptr<PictureSource> source) -> std::unique_ptr<Dataset> {
         if (!source) return nullptr;
-        return std::make_unique<PictureDataset>(std::move(source), opened.facts.shape, opened.facts.classes,
-                                                config.data);
+        return picture_dataset(std::move(source), opened.facts.shape, opened.facts.classes, config);
     };
     DataSplits splits;
     splits.train = split(std::move(opened.train));

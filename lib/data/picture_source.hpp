@@ -45,6 +45,10 @@ using OpenPictures = std::function<std::unique_ptr<PictureSource>(
 /// data.shape all pictures must have one size, and are taken with three channels; kUsage naming two files otherwise.
 DataSplits open_pictures(const Config& config, const OpenPictures& open);
 
+/// One such data set, of a shape that is known.
+std::unique_ptr<Dataset> picture_dataset(std::unique_ptr<PictureSource> source, SampleShape shape, int classes,
+                                         const Config& config);
+
 /// The same facts, without a pixel.
 DataFacts picture_facts(const Config& config, const OpenPictures& open);
 

@@ -77,6 +77,9 @@ class TableColumns {
     int channels() const { return static_cast<int>(columns_.size()); }
     bool regression() const { return label_.spec.type == ColumnType::kTarget; }
     int classes() const { return regression() ? 0 : label_.vocabulary.size(); }
+    std::vector<std::string> class_names() const {
+        return regression() ? std::vector<std::string>() : label_.vocabulary.texts();
+    }
     std::vector<Column> described() const;
     /// One line for each column: what it is, and what was taken for it.
     std::vector<std::string> notes() const;

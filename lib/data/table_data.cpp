@@ -17,6 +17,7 @@ class TableDataset : public Dataset {
     int classes() const override { return split_.classes; }
     std::vector<Column> columns() const override { return split_.columns; }
     std::string fingerprint() const override { return split_.fingerprint; }
+    std::vector<std::string> class_names() const override { return split_.class_names; }
 
   protected:
     void check(int64_t index) const {

@@ -27,6 +27,7 @@ struct TableSplit {
     int classes = 0;
     std::vector<Column> columns;
     std::string fingerprint;
+    std::vector<std::string> class_names = {};  // where labels are words
 };
 
 /// Makes row `index`: its values, and returns its label. Called by several threads at once.

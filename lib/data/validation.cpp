@@ -32,6 +32,8 @@ class Part : public Dataset {
         return whole_->read_crop(at(index), crop, pixels);
     }
     int32_t label(int64_t index) const override { return whole_->label(at(index)); }
+    std::vector<std::string> class_names() const override { return whole_->class_names(); }
+    std::string sample_name(int64_t index) const override { return whole_->sample_name(at(index)); }
     std::string fingerprint() const override {
         return fmt::format("{} {} {} of {} held out by seed {}", whole_->fingerprint(), held_ ? "the" : "without the",
                            held_out_->size(), whole_->size(), seed_);

@@ -30,8 +30,10 @@ struct EvaluationContext {
 EvalResult evaluate(const EvaluationContext& context, const Dataset& data, bool with_confusion = false);
 
 /// Writes `index,label,class,p0,p1,…` (of a regression `index,target,prediction`), one row a sample in data order,
-/// through `write` on rank 0. Collective.
-void predict(const EvaluationContext& context, const Dataset& data, FunctionRef<void(const std::string&)> write);
+/// through `write` on rank 0; a label that nobody knows is an empty field. `with_names`: behind these the names of the
+/// label's and the predicted class and of the sample's file, as far as the data know them. Collective.
+void predict(const EvaluationContext& context, const Dataset& data, FunctionRef<void(const std::string&)> write,
+             bool with_names = false);
 
 /// Exact area under the ROC curve of scores against labels 0 and 1: (2 #{s+ > s-} + #{s+ = s-}) / (2 P N), in integers.
 /// NaN where there are no positives or no negatives, or a score is NaN.

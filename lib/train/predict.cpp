@@ -10,15 +10,56 @@
 #include "train/settings.hpp"
 
 namespace lockstep {
+namespace {
 
-void predict(const EvaluationContext& context, const Dataset& data, FunctionRef<void(const std::string&)> write) {
+/// A field of CSV as it is, or where it holds what would end it in quotes (RFC 4180).
+std::string csv_field(const std::string& text) {
+    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+    std::string quoted = "\"";
+    for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return quoted + "\"";
+}
+
+/// The columns of names behind the figures.
+class Names {
+  public:
+    Names(const Dataset& data, bool wanted)
+        : data_(data),
+          files_(wanted && data.size() > 0 && !data.sample_name(0).empty()),
+          classes_(wanted ? data.class_names() : std::vector<std::string>()) {}
+
+    std::string header() const {
+        return std::string(classes_.empty() ? "" : ",label_name,class_name") + (files_ ? ",file" : "");
+    }
+    std::string row(int64_t index, int32_t label, int64_t chosen) const {
+        std::string text;
+        if (!classes_.empty()) text = fmt::format(",{},{}", class_name(label), class_name(chosen));
+        return files_ ? text + "," + csv_field(data_.sample_name(index)) : text;
+    }
+
+  private:
+    std::string class_name(int64_t label) const {
+        const bool known = label >= 0 && label < static_cast<int64_t>(classes_.size());
+        return known ? csv_field(classes_[static_cast<std::size_t>(label)]) : "";
+    }
+
+    const Dataset& data_;
+    bool files_;
+    std::vector<std::string> classes_;
+};
+
+}  // namespace
+
+void predict(const EvaluationContext& context, const Dataset& data, FunctionRef<void(const std::string&)> write,
+             bool with_names) {
+    const Names names(data, with_names);
     const ShardPlan plan = evaluation_plan(context.config, data.size());
     const int classes = context.network.classes();
     const auto width = static_cast<std::size_t>(std::max(classes, 1));
     if (context.comm.rank() == 0) {
         std::string header = classes == 0 ? "index,target,prediction" : "index,label,class";
         for (int c = 0; c < classes; ++c) header += fmt::format(",p{}", c);
-        write(header + "\n");
+        write(header + names.header() + "\n");
     }
     HostOutputs host(context.backend, context.network);
     std::vector<float> own;  // of this rank's rows of a piece
@@ -41,12 +82,15 @@ void predict(const EvaluationContext& context, const Dataset& data, FunctionRef<
                 const float* p = part.data() + row * width;
                 if (classes == 0) {
                     const auto target = std::bit_cast<float>(data.label(index));
-                    text += fmt::format("{},{},{}\n", index, json_number(target), json_number(*p));
+                    text += fmt::format("{},{},{}{}\n", index, json_number(target), json_number(*p),
+                                        names.row(index, -1, -1));
                     continue;
                 }
-                text += fmt::format("{},{},{}", index, data.label(index), std::max_element(p, p + width) - p);
+                const int32_t label = data.label(index);
+                const int64_t chosen = std::max_element(p, p + width) - p;
+                text += fmt::format("{},{},{}", index, label < 0 ? "" : std::to_string(label), chosen);
                 for (std::size_t c = 0; c < width; ++c) text.append(",").append(json_number(p[c]));
-                text += '\n';
+                text += names.row(index, label, chosen) + '\n';
             }
         }
         write(text);
