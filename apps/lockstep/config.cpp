@@ -13,6 +13,7 @@
 #include "explain/config_import.hpp"
 #include "io/json_number.hpp"
 #include "launch.hpp"
+#include "train/config_check.hpp"
 
 namespace lockstep {
 namespace {
@@ -61,7 +62,11 @@ int show(const ConfigCommand& command) {
 }
 
 int check(const ConfigCommand& command) {
-    const LoadedConfig loaded = command.config.load();
+    LoadedConfig loaded = command.config.load();
+    for (const std::string& warning : check_without_data(loaded.config)) {
+        warn_line(warning);
+        loaded.warnings.push_back(warning);
+    }
     size_t set = 0;
     for (const auto& [key, origin] : loaded.origins) set += origin == "default" ? 0 : 1;
     const size_t keys = loaded.origins.size();
@@ -105,7 +110,9 @@ void add_config(CLI::App& app, Invocation& invocation) {
     command->config.add_to(*sub);
     sub->add_flag("--json", command->json, "One JSON document");
 
-    sub = choose(config->add_subcommand("check", "Validate only: exit 0, or 2 and a line for each fault"), check);
+    sub = choose(
+        config->add_subcommand("check", "Validate as far as no data are needed: exit 0, or a line for each fault"),
+        check);
     command->config.add_to(*sub, true);
     sub->add_flag("--json", command->json, "One JSON document");
 

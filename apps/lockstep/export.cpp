@@ -1,4 +1,4 @@
-// lockstep export: the weights of a run under PyTorch's names and shapes.
+// lockstep export: the weights of a run or of one of its checkpoints under PyTorch's names and shapes.
 #include <filesystem>
 #include <memory>
 
@@ -13,9 +13,21 @@
 namespace lockstep {
 namespace {
 
+/// Weights need no config: that of the checkpoint made them, and no data are looked at.
+StoredModel stored_weights(const StoredOptions& options) {
+    if (options.run.empty() == options.checkpoint.empty()) {
+        fail(ErrorKind::kUsage,
+             "give --run DIR (its final weights, else its newest checkpoint's) or --checkpoint PATH");
+    }
+    return options.run.empty() ? read_from_checkpoint(options.checkpoint, Config{}) : options.read();
+}
+
 int export_now(const StoredOptions& options, const std::string& format, const std::string& out) {
-    if (std::filesystem::is_directory(out)) fail(ErrorKind::kUsage, "{}: is a folder; --out names a file", out);
-    const StoredModel stored = options.read();
+    std::error_code ignored;
+    if (std::filesystem::is_directory(out, ignored)) {
+        fail(ErrorKind::kUsage, "{}: is a folder; --out names a file", out);
+    }
+    const StoredModel stored = stored_weights(options);
     if (format == "safetensors") {
         write_file_atomic(out, stored.model);
     } else {
@@ -28,11 +40,19 @@ int export_now(const StoredOptions& options, const std::string& format, const st
 }  // namespace
 
 void add_export(CLI::App& app, Invocation& invocation) {
-    CLI::App* command = app.add_subcommand("export", "Write the weights of a run under PyTorch's names and shapes");
+    CLI::App* command =
+        app.add_subcommand("export", "Write the weights of a run or a checkpoint under PyTorch's names and shapes");
     const auto options = std::make_shared<StoredOptions>();
     const auto format = std::make_shared<std::string>();
     const auto out = std::make_shared<std::string>();
-    command->add_option("--run", options->run, "Run directory")->type_name("DIR")->required();
+    command
+        ->add_option("--run", options->run,
+                     "Run directory: its final weights, else its newest checkpoint's; this or --checkpoint is needed")
+        ->type_name("DIR");
+    command
+        ->add_option("--checkpoint", options->checkpoint,
+                     "A checkpoint, or a file that names one (checkpoints/best, checkpoints/latest)")
+        ->type_name("PATH");
     command->add_option("--format", *format, "File format")
         ->check(CLI::IsMember({"safetensors", "npz"}))
         ->type_name("safetensors|npz")

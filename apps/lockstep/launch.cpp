@@ -105,7 +105,7 @@ int run_as_rank(const Invocation& invocation, bool allow_singleton, FunctionRef<
     } catch (const Error& e) {
         return end_world(*comm, invocation, e.what(), e.kind());
     } catch (const std::exception& e) {
-        return end_world(*comm, invocation, std::string("unexpected: ") + e.what(), ErrorKind::kRuntime);
+        return end_world(*comm, invocation, message_of(e), ErrorKind::kRuntime);
     }
 }
 

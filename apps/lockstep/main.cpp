@@ -7,6 +7,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "commands.hpp"
@@ -15,6 +16,7 @@
 #include "core/version.hpp"
 #include "launch.hpp"
 #include "same_command.hpp"
+#include "train/agreement.hpp"
 
 namespace lockstep {
 namespace {
@@ -70,6 +72,16 @@ std::string usage_fault(const CLI::App& app, const CLI::ParseError& error) {
     return fmt::format("{}: no such command", unknown.front());
 }
 
+/// An option that takes one value each time it is given says so: no "..." behind it.
+class HelpFormatter : public CLI::Formatter {
+  public:
+    std::string make_option_opts(const CLI::Option* option) const override {
+        const std::string text = CLI::Formatter::make_option_opts(option);
+        const std::size_t dots = option->get_allow_extra_args() ? std::string::npos : text.find(" ...");
+        return dots == std::string::npos ? text : text.substr(0, dots) + text.substr(dots + 4);
+    }
+};
+
 /// A wrong command line: the ranks of a launcher all see it, and one of them tells it.
 int refuse_usage(const std::string& message, Invocation& invocation) {
     if (!under_launcher()) {
@@ -90,7 +102,7 @@ int run(const Invocation& invocation) {
         report(error.what(), invocation.global);
         return exit_code(error.kind());
     } catch (const std::exception& error) {
-        report(std::string("unexpected: ") + error.what(), invocation.global);
+        report(message_of(error), invocation.global);
         return exit_code(ErrorKind::kRuntime);
     }
 }
@@ -100,6 +112,7 @@ int parse_and_run(int argc, char** argv) {
     invocation.arguments.assign(argv, argv + argc);
 
     CLI::App app("All-reduce synchronous trainer: N ranks give the bits that one rank gives", "lockstep");
+    app.formatter(std::make_shared<HelpFormatter>());
     app.set_version_flag("--version", std::string("lockstep ") + version() + "\n" + kNumericFingerprint);
     app.footer(kFooter);
     app.fallthrough();

@@ -5,6 +5,7 @@
 #include "commands.hpp"
 #include "launch.hpp"
 #include "train/agreement.hpp"
+#include "train/config_check.hpp"
 #include "train/forecast.hpp"
 #include "train/forecast_time.hpp"
 
@@ -29,9 +30,11 @@ void plan_here(int world, const PlanCommand& command) {
     if (world > 1 && std::count(options.worlds.begin(), options.worlds.end(), world) == 0) {
         options.worlds.insert(std::upper_bound(options.worlds.begin(), options.worlds.end(), world), world);
     }
-    Forecast forecast = make_forecast(loaded.config, data_facts(loaded.config), options);
+    const DataFacts facts = data_facts(loaded.config);
+    Forecast forecast = make_forecast(loaded.config, facts, options);
+    check_weights(loaded.config, facts);
     if (command.time) time_steps(loaded.config, *open_data(loaded.config).train, forecast);
-    print_result(command.json ? forecast_json(forecast) + "\n" : forecast_text(forecast));
+    command.json ? print_result(forecast_json(forecast) + "\n") : print_text(forecast_text(forecast));
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "config/config.hpp"
+#include "io/shown_path.hpp"
 
 namespace lockstep {
 namespace {
@@ -30,11 +32,17 @@ std::string outcome_of(FunctionRef<void()> phase) {
     } catch (const Error& e) {
         return failure_text(e.kind(), e.what(), false);
     } catch (const std::exception& e) {
-        return failure_text(ErrorKind::kRuntime, e.what(), false);
+        return failure_text(ErrorKind::kRuntime, message_of(e).c_str(), false);
     }
 }
 
 }  // namespace
+
+std::string message_of(const std::exception& error) {
+    const auto* of_files = dynamic_cast<const std::filesystem::filesystem_error*>(&error);
+    if (of_files == nullptr) return std::string("unexpected: ") + error.what();
+    return fmt::format("{}: {}", shown_path(of_files->path1().native()), of_files->code().message());
+}
 
 std::string host_name() {
     std::array<char, 256> name{};

@@ -2,6 +2,7 @@
 // hang.
 #pragma once
 
+#include <exception>
 #include <string>
 
 #include "comm/communicator.hpp"
@@ -24,6 +25,9 @@ class SharedError : public Error {
 };
 
 std::string host_name();
+
+/// What to say of an exception that is no Error: of the file system's its path and reason.
+std::string message_of(const std::exception& error);
 
 /// Runs `phase` on every rank; if it threw on any, throws the lowest such rank's error on all, naming rank and host
 /// where not all ranks say the same. Collective.

@@ -163,7 +163,8 @@ void name_best(const std::string& folder, const std::optional<HistoryState>& his
 
 std::string read_checkpoint_state_text(const std::string& path) {
     const fs::path file = fs::path(path) / kStateFile;
-    if (!fs::is_directory(path) || !fs::exists(file)) {
+    std::error_code ignored;
+    if (!fs::is_directory(path, ignored) || !fs::exists(file, ignored)) {
         fail(ErrorKind::kUsage, "{}: no checkpoint: a checkpoint is a folder with {}", path, kStateFile);
     }
     const std::vector<std::byte> bytes = read_file(file.string());

@@ -194,6 +194,7 @@ Forecast make_forecast(const Config& config, const DataFacts& facts, const Forec
         forecast.norm_global = network.meets_in_step();
         forecast.norm_samples = norm_samples(config, plan, forecast.norm_global);
     }
+    forecast.optimizer = optimizer_text(config);
     forecast.rates_note = rates_note(config);
     forecast.rates = learning_rates(Schedule(schedule_spec(config, plan)), plan, options.lr_at);
     forecast.native = config.reduce.algorithm == "native";

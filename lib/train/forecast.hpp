@@ -78,6 +78,7 @@ struct Forecast {
     std::string rates_note = {};               // what more there is to say of them; else empty
     std::optional<int64_t> norm_samples = {};  // behind a statistic of batch norm, at least; none: no batch norm
     bool norm_global = false;
+    std::string optimizer = {};  // the rule of an update, with what it is told
 };
 
 struct ForecastOptions {
@@ -97,6 +98,9 @@ std::vector<LearningRate> learning_rates(const Schedule& schedule, const RunPlan
 
 /// Where the evaluations decide (plateau): how. Else empty.
 std::string rates_note(const Config& config);
+
+/// The optimizer's name and what it goes by, but for the learning rate; what is not used is not told.
+std::string optimizer_text(const Config& config);
 
 /// World sizes to show when none are asked for: powers of two up to the number of shards, then that number.
 std::vector<int> worlds_to_show(int shards);

@@ -77,7 +77,8 @@ std::string forecast_json(const Forecast& forecast) {
                  {"test_samples", forecast.data.test_samples},
                  {"validation_samples", forecast.data.validation_samples},
                  {"threads", forecast.threads},
-                 {"free_worlds", forecast.free_worlds}};
+                 {"free_worlds", forecast.free_worlds},
+                 {"optimizer", forecast.optimizer}};
     if (!forecast.data.notes.empty()) json["read_as"] = forecast.data.notes;
     if (!forecast.rates_note.empty()) json["lr_note"] = forecast.rates_note;
     if (!forecast.timed_on.empty()) json["timed_on"] = forecast.timed_on;

@@ -1,4 +1,5 @@
-// The learning rates worth telling of a run that may be millions of steps long: changes are found by bisection.
+// The optimizer in a line, and the learning rates worth telling of a run that may be millions of steps long: changes
+// are found by bisection.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,6 +60,32 @@ std::vector<LearningRate> learning_rates(const Schedule& schedule, const RunPlan
     std::vector<LearningRate> rates;
     for (const int64_t step : steps) rates.push_back({step, schedule.lr(step)});
     return rates;
+}
+
+std::string optimizer_text(const Config& config) {
+    const Config::Optimizer& o = config.optimizer;
+    std::string text = o.name;
+    const auto tell = [&](const char* key, double value) { text += fmt::format(", {} {}", key, json_number(value)); };
+    const auto is = [&](auto... names) { return ((o.name == names) || ...); };
+    if (is("momentum", "nesterov", "lars")) tell("momentum", o.momentum);
+    if (is("adam", "adamw", "lamb")) {
+        tell("beta1", o.beta1);
+        tell("beta2", o.beta2);
+    }
+    if (is("rmsprop")) {
+        tell("rho", o.rho);
+        if (o.rmsprop_momentum > 0) tell("momentum", o.rmsprop_momentum);
+    }
+    if (is("adagrad", "rmsprop") && o.initial > 0) tell("initial", o.initial);
+    if (is("lars")) tell("trust", o.trust);
+    if (!is("sgd", "momentum", "nesterov")) tell("epsilon", o.epsilon);
+    if (is("adagrad", "rmsprop") && o.epsilon_inside) text += " inside the root";
+    if (o.weight_decay > 0) tell("weight_decay", o.weight_decay);
+    if (o.l2 > 0) tell("l2", o.l2);
+    if ((o.weight_decay > 0 || o.l2 > 0) && o.decay != "all") text += fmt::format(" of {} alone", o.decay);
+    if (o.clip_norm > 0) tell("clip_norm", o.clip_norm);
+    if (config.reduce.op == "sum") text += ", of the sum over the batch (reduce.op)";
+    return text;
 }
 
 std::string rates_note(const Config& config) {

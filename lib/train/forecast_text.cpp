@@ -85,6 +85,7 @@ std::string head_text(const Forecast& f) {
                               shards.shards(), shards.shards() == 1 ? "" : "s", f.layout, f.last_batch));
     line("steps", fmt::format("{}; {} an epoch; {} epoch{}", with_commas(f.plan.total_steps),
                               with_commas(f.plan.steps_per_epoch), f.plan.epochs, f.plan.epochs == 1 ? "" : "s"));
+    line("optimizer", f.optimizer);
     line("learning rate", rates_text(f.rates) + (f.rates_note.empty() ? "" : "; " + f.rates_note));
     return text;
 }

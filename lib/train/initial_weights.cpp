@@ -12,6 +12,7 @@
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "io/files.hpp"
+#include "io/torch_file.hpp"
 #include "train/agreement.hpp"
 #include "train/model_file.hpp"
 
@@ -35,7 +36,47 @@ std::vector<std::byte> weights_file(const std::string& path) {
     }
     std::vector<std::byte> bytes = read_file(path);
     if (bytes.empty()) fail(ErrorKind::kData, "model.weights: {}: empty, a safetensors file is needed", path);
+    if (is_torch_file(bytes)) fail(ErrorKind::kData, "model.weights: {}: {}", path, torch_file_advice(path));
     return bytes;
+}
+
+/// What stands before the model's name in the name of every tensor of the file that it has, if anything does: other
+/// trainers wrap a model in another (DistributedDataParallel: "module.", torch.compile: "_orig_mod.").
+std::string prefix_of(const SafetensorsFile& file, const ParameterTable& parameters) {
+    const std::string& first = parameters.stored().front().name;
+    for (const TensorView& tensor : file.tensors()) {
+        if (!std::string_view(tensor.name).ends_with("." + first)) continue;
+        const std::string prefix = tensor.name.substr(0, tensor.name.size() - first.size());
+        const auto& own = parameters.stored();
+        if (std::all_of(own.begin(), own.end(), [&](const Parameter& p) { return file.find(prefix + p.name); }))
+            return prefix;
+    }
+    return "";
+}
+
+/// All that must be so of a file before a value of it is used.
+void check_tensors(const SafetensorsFile& file, const std::string& where, const ParameterTable& parameters) {
+    if (const std::string prefix = prefix_of(file, parameters); !prefix.empty()) {
+        fail(ErrorKind::kUsage,
+             "model.weights: {}: its tensors have the model's names behind \"{}\": they are of a model inside another "
+             "(DistributedDataParallel, torch.compile); save that one's state_dict, in Python model.{}state_dict(), or "
+             "take \"{}\" off the names",
+             where, prefix, prefix, prefix);
+    }
+    std::string faults;
+    const auto fault = [&](const std::string& line) {
+        faults += fmt::format("{}model.weights: {}: {}", faults.empty() ? "" : "\n", where, line);
+    };
+    for (const Parameter& p : parameters.stored()) {
+        const TensorView* tensor = file.find(p.name);
+        if (tensor == nullptr) {
+            fault(fmt::format("has no tensor {} [{}], which the model needs", p.name, fmt::join(p.shape, ", ")));
+        } else if (tensor->shape != p.shape || tensor->dtype != "F32") {
+            fault(fmt::format("tensor {} is {} [{}], the model's is F32 [{}]", p.name, tensor->dtype,
+                              fmt::join(tensor->shape, ", "), fmt::join(p.shape, ", ")));
+        }
+    }
+    if (!faults.empty()) throw Error(ErrorKind::kUsage, faults);
 }
 
 /// Batch norm divides by the root of a running variance: no training makes it negative or endless.
@@ -90,22 +131,19 @@ std::vector<std::string> tensors_left_out(const SafetensorsFile& file, const Par
     return others;
 }
 
+void check_initial_weights(const std::string& path, const ParameterTable* parameters) {
+    if (path.empty()) return;
+    const std::vector<std::byte> bytes = weights_file(path);
+    const SafetensorsFile file = SafetensorsFile::parse(bytes, path);
+    if (parameters == nullptr) return;
+    check_tensors(file, path, *parameters);
+    check_variances(file, path, *parameters);
+    warn_of_others(file, path, *parameters);
+}
+
 void load_initial_weights(const InitialWeights& weights, const ParameterTable& parameters, float* flat) {
     const SafetensorsFile file = SafetensorsFile::parse(weights.file, weights.where);
-    std::string faults;
-    const auto fault = [&](const std::string& line) {
-        faults += fmt::format("{}model.weights: {}: {}", faults.empty() ? "" : "\n", weights.where, line);
-    };
-    for (const Parameter& p : parameters.stored()) {
-        const TensorView* tensor = file.find(p.name);
-        if (tensor == nullptr) {
-            fault(fmt::format("has no tensor {} [{}], which the model needs", p.name, fmt::join(p.shape, ", ")));
-        } else if (tensor->shape != p.shape || tensor->dtype != "F32") {
-            fault(fmt::format("tensor {} is {} [{}], the model's is F32 [{}]", p.name, tensor->dtype,
-                              fmt::join(tensor->shape, ", "), fmt::join(p.shape, ", ")));
-        }
-    }
-    if (!faults.empty()) throw Error(ErrorKind::kUsage, faults);
+    check_tensors(file, weights.where, parameters);
     check_variances(file, weights.where, parameters);
     warn_of_others(file, weights.where, parameters);
     load_tensors(file, weights.where, parameters, "", flat);

@@ -108,6 +108,7 @@ RunDiff diff_runs(const std::string& left_path, const std::string& right_path) {
     diff.keys = differing_keys(left, right);
     diff.facts = differing_facts(left, right);
     int64_t compared = 0;
+    const char* traceless = nullptr;
     if (left.trace && right.trace) {
         diff.first = diff_traces(*left.trace, *right.trace, other_order(left, right));
         const std::vector<int64_t> moments = common_moments(*left.trace, *right.trace);
@@ -116,9 +117,7 @@ RunDiff diff_runs(const std::string& left_path, const std::string& right_path) {
                                  ? fmt::format("the traces have no step in common: {}", reach(left, right))
                                  : fmt::format("by trace.jsonl: steps {} to {}", moments.front(), moments.back()));
     } else {
-        const char* who = left.trace ? "RUN_B has" : right.trace ? "RUN_A has" : "the two have";
-        diff.notes.push_back(
-            fmt::format("{} no trace.jsonl: check.trace = \"hash\" would tell the step and the stage", who));
+        traceless = left.trace ? "RUN_B has" : right.trace ? "RUN_A has" : "the two have";
     }
     // Also where the traces part: they may begin long after the runs did.
     const auto before = diff.first ? std::optional(diff.first->step) : std::nullopt;
@@ -128,6 +127,13 @@ RunDiff diff_runs(const std::string& left_path, const std::string& right_path) {
              right_path, left.trace && right.trace ? "; the traces tell of " + reach(left, right) : "");
     }
     const bool parted = diff.first.has_value();
+    if (traceless != nullptr) {
+        diff.notes.push_back(fmt::format("{} no trace.jsonl{}", traceless,
+                                         parted
+                                             ? ": check.trace = \"hash\" would tell the step and the stage"
+                                             : ": as far as both go equal in what metrics.jsonl, checkpoints and final "
+                                               "weights tell"));
+    }
     compare_lengths(left, right, diff);
     if (parted) compare_weights(left, right, diff);
     return diff;

@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "io/files.hpp"
+#include "train/checkpoint.hpp"
 
 namespace lockstep {
 namespace {
@@ -65,8 +66,17 @@ bool RunDirectory::finished_early() const {
 
 void RunDirectory::refuse_run(ResumeMode mode) const {
     if (mode == ResumeMode::kAuto || !holds_run()) return;
-    fail(ErrorKind::kUsage, "{}: holds a run already; choose another --out{}", path_,
-         mode == ResumeMode::kNever ? ", or go on with --resume auto" : "");
+    const bool never = mode == ResumeMode::kNever;
+    if (!newest_checkpoint(checkpoints()).empty() || finished_steps() >= 0) {
+        fail(ErrorKind::kUsage, "{}: holds a run already; choose another --out{}", path_,
+             never ? ", or go on with --resume auto" : "");
+    }
+    std::error_code ignored;
+    const auto recorded = fs::file_size(file("metrics.jsonl"), ignored);
+    const bool any = !ignored && recorded > 0;
+    fail(ErrorKind::kUsage, "{}: holds a run already, which {}; choose another --out{}", path_,
+         any ? "left no checkpoint" : "recorded no step",
+         never ? fmt::format(", or start it anew{} with --resume auto", any ? " from step 1" : "") : "");
 }
 
 void RunDirectory::claim() {
@@ -76,6 +86,8 @@ void RunDirectory::claim() {
 }
 
 void RunDirectory::prepare(ResumeMode mode) {
+    // A run that is at work is not one that ended without a step: the lock tells them apart.
+    if (mode != ResumeMode::kAuto && holds_run()) claim();
     refuse_run(mode);
     std::error_code error;
     fs::create_directories(path_, error);

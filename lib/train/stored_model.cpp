@@ -54,7 +54,8 @@ StoredModel read_run(const std::string& directory, const std::vector<std::string
         load_config({{run.file("config.resolved.toml")}, {}, overrides, std::filesystem::current_path().string()})
             .config;
     stored.step = run.finished_steps();
-    if (stored.step >= 0 && std::filesystem::exists(run.file("model.safetensors"))) {
+    std::error_code ignored;
+    if (stored.step >= 0 && fs::exists(run.file("model.safetensors"), ignored)) {
         stored.where = run.file("model.safetensors");
         stored.model = read_file(stored.where);
         stored.train_data = train_data_of(run);

@@ -111,6 +111,56 @@ run "$lockstep" config reference
 expect_exit 0
 expect_in_stdout "# Config reference"
 
+# What needs no data is checked without them: layers of a list, weights to start from, passes that some worlds refuse.
+cat > custom.toml <<TOML
+data = { format = "cifar", train = "nowhere.bin" }
+train = { epochs = 1 }
+[model]
+name = "custom"
+[[model.layers]]
+kind = "conv"
+kernel = 3
+[[model.layers]]
+kind = "pool"
+kernel = 2
+padding = "same"
+pad = 1
+[[model.layers]]
+kind = "dense"
+name = "a/b"
+units = 10
+from = "conv2"
+TOML
+run "$lockstep" config check -c custom.toml
+expect_exit 2
+expect_stderr_lines 3
+expect_in_stderr "custom.toml:5:1: a conv needs channels"
+expect_in_stderr "custom.toml:8:1: padding and pad are both set; set one"
+expect_in_stderr "custom.toml:13:1: name \"a/b\": can hold letters, digits"
+synthetic=(--set 'data={format="synthetic"}' --set train.epochs=1)
+run "$lockstep" config check -c custom.toml --set 'model.layers=[{kind="dense", units=9}]'
+expect_exit 0
+run "$lockstep" config check -c custom.toml --set 'model.layers=[{kind="dense", units=9}]' "${synthetic[@]}"
+expect_exit 2
+expect_in_stderr "the last layer must have the 10 outputs of the loss"
+run "$lockstep" config check -c custom.toml --set model.name=mlp --set model.weights=nowhere.safetensors
+expect_exit 3
+expect_in_stderr "cannot open $PWD/nowhere.safetensors"
+echo "no tensors at all" > text.safetensors
+run "$lockstep" config check -c custom.toml --set model.name=mlp --set model.weights=text.safetensors
+expect_exit 3
+run "$lockstep" config check -c custom.toml --set model.name=resnet20 --set batch_norm.scope=global --set batch.micro=32 --set batch.size=128
+expect_exit 0
+expect_in_stderr "fewer than 4 ranks are refused"
+run "$lockstep" plan -c custom.toml --set model.name=resnet20 --set batch_norm.scope=global --set batch.micro=32 --set batch.size=128 "${synthetic[@]}" --ranks 2
+expect_exit 2
+run "$lockstep" plan -c custom.toml --set model.name=resnet20 --set batch_norm.scope=global --set batch.micro=32 --set batch.size=128 "${synthetic[@]}" --ranks 4
+expect_exit 0
+# --help says that --set takes one setting each time.
+run "$lockstep" plan --help
+expect_in_stdout "--set KEY=VALUE "
+! grep -q -- "--set KEY=VALUE \.\.\." stdout || fail "--set looks as if it took several"
+
 # A result that cannot be written is a failure.
 if [[ -w /dev/full ]]; then
     set +e

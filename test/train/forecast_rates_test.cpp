@@ -1,5 +1,6 @@
 // The learning rates that `plan` foretells are those of the run, told where they change.
 #include <catch2/catch.hpp>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -97,4 +98,27 @@ TEST_CASE("the rates of a run of billions of steps are told at once") {
     std::vector<int64_t> steps;
     for (const LearningRate& rate : rates) steps.push_back(rate.step);
     CHECK(steps == std::vector<int64_t>{1, 2'500'000'001, 5'000'000'001, 7'500'000'001, 10'000'000'000});
+}
+
+TEST_CASE("the optimizer is told with what it goes by, and without what it does not use") {
+    const auto told = [](const std::function<void(Config&)>& change) {
+        Config config;
+        change(config);
+        return optimizer_text(config);
+    };
+    CHECK(told([](Config&) {}) == "momentum, momentum 0.9");
+    CHECK(told([](Config& c) { c.optimizer.name = "sgd"; }) == "sgd");
+    CHECK(told([](Config& c) {
+              c.optimizer.name = "adamw";
+              c.optimizer.weight_decay = 0.01;
+              c.optimizer.decay = "weights";
+              c.optimizer.clip_norm = 1;
+          }) == "adamw, beta1 0.9, beta2 0.999, epsilon 1e-8, weight_decay 0.01 of weights alone, clip_norm 1.0");
+    CHECK(told([](Config& c) {
+              c.optimizer.name = "rmsprop";
+              c.optimizer.epsilon_inside = true;
+              c.optimizer.l2 = 0.5;
+              c.reduce.op = "sum";
+          }) == "rmsprop, rho 0.9, epsilon 1e-8 inside the root, l2 0.5, of the sum over the batch (reduce.op)");
+    CHECK(told([](Config& c) { c.optimizer.name = "lars"; }) == "lars, momentum 0.9, trust 0.001, epsilon 1e-8");
 }

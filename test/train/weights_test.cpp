@@ -166,3 +166,53 @@ TEST_CASE("on resume the path may be another, the tensors may not") {
     run_leg(short_job(), folder / "legs", {1}, "", starting_from(folder / "copy.safetensors"));
     CHECK(text_of(folder / "legs/model.safetensors") == text_of(folder / "whole/model.safetensors"));
 }
+
+TEST_CASE("a file of torch.save is named as one, and how to write one that is read") {
+    TemporaryFolder folder;
+    const auto refusal = [&](std::string_view content) -> std::string {
+        write_file_atomic(folder / "w.pth", std::as_bytes(std::span(content)));
+        try {
+            run_leg(short_job(), folder / "run", {1}, "", starting_from(folder / "w.pth"));
+        } catch (const Error& e) {
+            CHECK(e.kind() == ErrorKind::kData);
+            return e.what();
+        }
+        return "";
+    };
+    // The first bytes of what PyTorch 2 writes, and of what PyTorch 1.5 wrote.
+    const std::string zip(
+        "PK\x03\x04\x00\x00\x08\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+        "\x00\x00\x10\x00\x1a\x00weights/data.pkl",
+        46);
+    const std::string pickle("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8\x50\x19.", 15);
+    for (const std::string& file : {zip, pickle}) {
+        CHECK_THAT(refusal(file), Catch::Contains("w.pth: a pickle of torch.save") &&
+                                      Catch::Contains("safetensors.torch.save_file(torch.load(\"w.pth\""));
+    }
+    // Of a zip of arrays, and of a length that begins as a pickle does, nothing of the kind is said.
+    CHECK_THAT(refusal("PK\x03\x04\x14\x03\x08\x08 x.npy and more of it"), !Catch::Contains("torch.save"));
+    CHECK_THAT(refusal(std::string("\x80\x02\0\0\0\0\0\0{}", 10)), !Catch::Contains("torch.save"));
+}
+
+TEST_CASE("names that all stand behind that of a wrapper are told in one line, one name alone is not") {
+    TemporaryFolder folder;
+    run_leg(short_job(), folder / "first", {1});
+    const auto refusal = [&](const std::string& prefix, std::size_t from) -> std::string {
+        rewrite(folder / "first/model.safetensors", folder / "w.safetensors", [&](std::vector<TensorView>& tensors) {
+            for (std::size_t i = from; i < tensors.size(); ++i) tensors[i].name.insert(0, prefix);
+        });
+        try {
+            run_leg(short_job(), folder / "run", {1}, "", starting_from(folder / "w.safetensors"));
+        } catch (const Error& e) {
+            CHECK(e.kind() == ErrorKind::kUsage);
+            return e.what();
+        }
+        return "";
+    };
+    for (const std::string prefix : {"module.", "_orig_mod.", "module._orig_mod."}) {
+        const std::string line = refusal(prefix, 0);
+        CHECK_THAT(line, Catch::Contains("the model's names behind \"" + prefix + "\""));
+        CHECK(line.find('\n') == std::string::npos);
+    }
+    CHECK_THAT(refusal("module.", 1), Catch::Contains("which the model needs") && !Catch::Contains("behind"));
+}
