@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "explain/flag_list.hpp"
+#include "explain/command_line.hpp"
 #include "explain/imported.hpp"
 
 namespace lockstep {
@@ -24,16 +24,19 @@ struct ImportedConfig {
 ImportedConfig import_config(std::string_view from, std::span<const std::string> words);
 
 // One each; they take what they know.
-void import_tf_cnn_benchmarks(FlagList& flags, Imported& config);
-void import_estimator(FlagList& flags, Imported& config);
-void import_horovod(FlagList& flags, Imported& config);
-void import_ddp(FlagList& flags, Imported& config);
+void import_tf_cnn_benchmarks(CommandLine& line, Imported& config);
+void import_estimator(CommandLine& line, Imported& config);
+void import_horovod(CommandLine& line, Imported& config);
+void import_ddp(CommandLine& line, Imported& config);
 
 /// A data set of a known name: how many samples, and the lines of [data] for files below `folder` ("": synthetic).
 int64_t import_known_data(std::string_view name, const std::string& folder, int64_t side, Imported& config);
 
 /// Lines for torchvision's folders train/ and val/ (or test/) of pictures below `folder`.
 void import_image_folders(const std::string& train, const std::string& test, int64_t side, Imported& config);
+
+/// Made-up pictures of 1,000 classes, of the size that these networks are made for.
+void import_made_up_pictures(int64_t side, std::string_view why, Imported& config);
 
 /// model.name, in torchvision's flavor, for its name; throws kUsage where there is no such network.
 void import_torchvision_model(const FlagList::Flag& flag, Imported& config);

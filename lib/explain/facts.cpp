@@ -30,8 +30,8 @@ Course course_of_one(const Question& q) {
     course.steps = q.steps.value_or(product(q.epochs, course.steps_per_epoch));
     course.samples_per_epoch = q.drops ? course.steps_per_epoch * q.batch : q.samples;
     course.omitted = q.samples - course.samples_per_epoch;
-    course.effective_batch = q.batch;
-    course.batch_norm_samples = q.norm_batch.value_or(q.batch);
+    course.effective_batch = std::min(q.batch, q.samples);
+    course.batch_norm_samples = std::min(q.norm_batch.value_or(q.batch), q.samples);
     return course;
 }
 
@@ -50,8 +50,9 @@ class Derivation {
     Facts derive() && {
         facts_.ours = course_of_one(q_);
         Course& c = facts_.theirs;
-        c.effective_batch = product(facts_.worker_batch, workers_);
-        c.batch_norm_samples = facts_.worker_batch / q_.gpus;
+        facts_.worker_samples = std::min(facts_.worker_batch, most_samples());
+        c.effective_batch = product(facts_.worker_samples, workers_);
+        c.batch_norm_samples = std::max<int64_t>(1, facts_.worker_samples / q_.gpus);
         c.gradient_scale = static_cast<double>(scheme_.sums ? workers_ : 1) * (scheme_.towers_sum ? q_.gpus : 1);
         c.optimizer_steps_per_batch = scheme_.applications(q_.workers);
         if (scheme_.counting == Counting::kEveryWorker) c.schedule_stretch = 1.0 / static_cast<double>(workers_);
@@ -63,6 +64,19 @@ class Derivation {
     }
 
   private:
+    /// What a worker has to fill a batch from: no more than its part of an epoch, where epochs do not run into another.
+    int64_t most_samples() const {
+        if (scheme_.wraps) return facts_.worker_batch;
+        switch (facts_.reading) {
+            case Reading::kPaddedParts:
+                return ceil_div(q_.samples, workers_);
+            case Reading::kTrimmedParts:
+                return q_.samples / workers_;
+            default:
+                return q_.samples;
+        }
+    }
+
     void check() const {
         if (q_.samples < 1 || q_.batch < 1 || q_.epochs < 1 || workers_ < 1 || q_.gpus < 1) {
             fail(ErrorKind::kUsage,
@@ -70,8 +84,9 @@ class Derivation {
                  q_.batch, q_.epochs, workers_, q_.gpus);
         }
         if (facts_.worker_batch < q_.gpus) {
-            fail(ErrorKind::kUsage, "explain: a batch of {} leaves {} workers of {} GPU{} without a sample each",
-                 q_.batch, workers_, q_.gpus, q_.gpus == 1 ? "" : "s");
+            fail(ErrorKind::kUsage, "explain: a {} of {} leaves {} workers of {} GPU{} without a sample each",
+                 q_.worker_batch ? "worker's batch" : "batch", q_.worker_batch.value_or(q_.batch), workers_, q_.gpus,
+                 q_.gpus == 1 ? "" : "s");
         }
     }
 

@@ -39,7 +39,7 @@ struct Course {
     int64_t samples_per_epoch = 0;   // read by all workers together
     int64_t duplicates = 0;          // of those: read before in the same epoch
     int64_t omitted = 0;             // of the data set: not read in an epoch
-    int64_t effective_batch = 0;     // samples behind the updates of a round of all workers
+    int64_t effective_batch = 0;     // samples behind the updates of a round of all workers, of a full one
     int64_t batch_norm_samples = 0;  // behind a statistic
     double gradient_scale = 1;       // what the optimizer is given, over the mean gradient
     int optimizer_steps_per_batch = 1;
@@ -55,8 +55,9 @@ struct Course {
 struct Facts {
     const Scheme* scheme = nullptr;
     Question question;
-    Reading reading{};  // of the scheme, at this number of workers
-    int64_t worker_batch = 0;
+    Reading reading{};           // of the scheme, at this number of workers
+    int64_t worker_batch = 0;    // as written, or by the scheme
+    int64_t worker_samples = 0;  // what a worker really has at most in a step: no more than its part of the data
     Course theirs;
     Course ours;
     std::vector<std::string> write;  // lines of a config that get what was meant

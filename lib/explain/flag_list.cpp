@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "core/shown_text.hpp"
 
 namespace lockstep {
 namespace {
@@ -13,11 +14,6 @@ bool is_number(std::string_view word) {
     double value = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     return error == std::errc() && end == word.data() + word.size();
-}
-
-/// Dashes alone name nothing: they end a list of flags.
-bool is_flag(std::string_view word) {
-    return word.starts_with('-') && word.find_first_not_of('-') != std::string_view::npos && !is_number(word);
 }
 
 bool is_open_list(std::string_view value) {
@@ -42,10 +38,6 @@ std::optional<bool> truth_of(std::string_view word) {
     return std::nullopt;
 }
 
-bool is_script(std::string_view word) {
-    return word.ends_with(".py");
-}
-
 template <class Number>
 Number number_of(const FlagList::Flag& flag, std::string_view text, const char* kind) {
     Number value{};
@@ -64,43 +56,63 @@ void check_least(const FlagList::Flag& flag, Number value, Number least) {
 
 }  // namespace
 
-FlagList::FlagList(std::span<const std::string> words, const std::map<std::string, std::string>& short_names,
-                   const std::set<std::string>& switches) {
-    const auto script = std::find_if(words.begin(), words.end(), is_script);
+bool is_flag(std::string_view word) {
+    return word.starts_with('-') && word.find_first_not_of('-') != std::string_view::npos && !is_number(word);
+}
+
+FlagList::FlagList(std::span<const std::string> words, const FlagSpelling& spelling) {
     for (auto word = words.begin(); word != words.end(); ++word) {
         if (!is_flag(*word)) {
-            if (script != words.end() && word > script) positionals_.push_back(*word);
+            if (word->find_first_not_of('-') != std::string::npos) positionals_.push_back(*word);
             continue;
         }
         Flag flag;
-        flag.spelled = *word;
-        flag.launcher = script != words.end() && word < script;
+        std::string spelled = *word;
         std::string name = word->substr(word->find_first_not_of('-'));
         const std::size_t equals = name.find('=');
-        if (equals != std::string::npos) {
+        bool valued = equals != std::string::npos;
+        if (valued) {
             flag.value = name.substr(equals + 1);
             name.resize(equals);
         }
-        if (const auto known = short_names.find(name); known != short_names.end()) name = known->second;
+        // "-b64": a short flag with its number.
+        const bool attached = !word->starts_with("--") && name.size() > 1 && !valued &&
+                              spelling.short_names.contains(name.substr(0, 1)) && is_number(name.substr(1));
+        if (attached) {
+            flag.value = name.substr(1);
+            name.resize(1);
+            valued = true;
+        }
+        if (const auto known = spelling.short_names.find(name); known != spelling.short_names.end())
+            name = known->second;
         std::replace(name.begin(), name.end(), '-', '_');
         flag.name = name;
-        const bool alone = equals != std::string::npos ||
-                           (switches.contains(name) && (word + 1 == words.end() || !truth_of(*(word + 1))));
-        for (; !alone && word + 1 != words.end() && word + 1 != script && !is_flag(*(word + 1)); ++word) {
+        const auto add = [&](const std::string& more) {
+            spelled.append(" ").append(more);
+            flag.value.append(flag.value.empty() || flag.value.ends_with(',') ? "" : ",").append(more);
+            valued = true;
+        };
+        const bool several = spelling.lists.contains(name);
+        bool open =
+            !valued && !(spelling.switches.contains(name) && (word + 1 == words.end() || !truth_of(*(word + 1))));
+        for (; open && word + 1 != words.end() && !is_flag(*(word + 1)); ++word) {
             // Lists of numbers stand as several words: --lr-steps 30 60.
-            if (!flag.value.empty() && !(is_number(*word) && is_number(*(word + 1)))) break;
-            flag.spelled.append(" ").append(*(word + 1));
-            flag.value.append(flag.value.empty() ? "" : ",").append(*(word + 1));
+            if (valued && !several && !(is_number(*word) && is_number(*(word + 1)))) break;
+            add(*(word + 1));
         }
         // A list in brackets, as Python writes it, goes on to the closing one: --hidden_units=[100, 75].
-        while (is_open_list(flag.value) && word + 1 != words.end() && !is_flag(*(word + 1))) {
-            ++word;
-            flag.spelled.append(" ").append(*word);
-            flag.value.append(flag.value.ends_with(',') ? "" : ",").append(*word);
-        }
-        if (flag.value.empty() && equals == std::string::npos) flag.value = "true";
+        while (is_open_list(flag.value) && word + 1 != words.end() && !is_flag(*(word + 1))) add(*++word);
+        flag.bare = !valued;
+        flag.spelled = printable(spelled);
         flags_.push_back(flag);
     }
+}
+
+std::optional<std::string> FlagList::take_positional() {
+    if (positionals_.empty()) return std::nullopt;
+    std::string first = positionals_.front();
+    positionals_.erase(positionals_.begin());
+    return first;
 }
 
 const FlagList::Flag* FlagList::take(std::initializer_list<std::string_view> names) {
@@ -116,9 +128,17 @@ const FlagList::Flag* FlagList::take(std::initializer_list<std::string_view> nam
     return nullptr;
 }
 
+const FlagList::Flag* FlagList::take_valued(std::initializer_list<std::string_view> names) {
+    const Flag* flag = take(names);
+    if (flag == nullptr) return nullptr;
+    if (flag->bare) fail(ErrorKind::kUsage, "{}: no value stands behind it", flag->spelled);
+    if (flag->value.empty()) fail(ErrorKind::kUsage, "{}: the value is empty", flag->spelled);
+    return flag;
+}
+
 std::optional<int64_t> FlagList::take_count(std::initializer_list<std::string_view> names, int64_t least,
                                             int64_t most) {
-    const Flag* flag = take(names);
+    const Flag* flag = take_valued(names);
     if (flag == nullptr) return std::nullopt;
     const auto value = number_of<int64_t>(*flag, flag->value, "whole number");
     check_least(*flag, value, least);
@@ -127,7 +147,7 @@ std::optional<int64_t> FlagList::take_count(std::initializer_list<std::string_vi
 }
 
 std::optional<double> FlagList::take_number(std::initializer_list<std::string_view> names, double least) {
-    const Flag* flag = take(names);
+    const Flag* flag = take_valued(names);
     if (flag == nullptr) return std::nullopt;
     const auto value = number_of<double>(*flag, flag->value, "number");
     if (!std::isfinite(value)) fail(ErrorKind::kUsage, "{}: must be finite", flag->spelled);
@@ -136,7 +156,7 @@ std::optional<double> FlagList::take_number(std::initializer_list<std::string_vi
 }
 
 std::optional<std::vector<int64_t>> FlagList::take_counts(std::initializer_list<std::string_view> names) {
-    const Flag* flag = take(names);
+    const Flag* flag = take_valued(names);
     if (flag == nullptr) return std::nullopt;
     std::vector<int64_t> values;
     const std::vector<std::string> parts = parts_of(without_brackets(flag->value));
@@ -161,14 +181,30 @@ std::optional<bool> FlagList::take_switch(std::string_view name) {
     if (take({std::string("no").append(name)}) != nullptr) return false;
     const Flag* flag = take({name});
     if (flag == nullptr) return std::nullopt;
+    if (flag->bare) return true;
     if (const auto truth = truth_of(flag->value)) return truth;
     fail(ErrorKind::kUsage, "{}: the value is neither true nor false", flag->spelled);
 }
 
 std::optional<std::string> FlagList::take_text(std::initializer_list<std::string_view> names) {
-    const Flag* flag = take(names);
+    const Flag* flag = take_valued(names);
     if (flag == nullptr) return std::nullopt;
     return flag->value;
+}
+
+std::string printable(std::string_view text) {
+    std::string line = shown_text(text, LineEnds::kEscaped);
+    for (const char* separator : {"\u2028", "\u2029"}) {  // of lines and of paragraphs: no control characters
+        const std::string_view bytes(separator);
+        for (std::size_t at = line.find(bytes); at != std::string::npos; at = line.find(bytes, at))
+            line.replace(at, bytes.size(), " ");
+    }
+    return line;
+}
+
+std::string lower_case(std::string text) {
+    for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return text;
 }
 
 std::vector<std::string> parts_of(std::string_view list, char separator) {

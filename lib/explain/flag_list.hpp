@@ -1,5 +1,5 @@
-// Another trainer's command line, as people paste it: launcher, script and flags, in whatever spelling
-// (--batch_size=64, --batch-size 64, -b 64, --nofuse). What reads a flag takes it; what is left was not understood.
+// The flags of one program of a command line, as people paste it, in whatever spelling (--batch_size=64,
+// --batch-size 64, -b 64, -b64, --nofuse). What reads a flag takes it; what is left was not understood.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,36 @@
 
 namespace lockstep {
 
+/// What a program's flags look like beyond the common rules. Names without dashes, '-' as '_'.
+struct FlagSpelling {
+    std::map<std::string, std::string> short_names;  // "b" -> "batch_size"
+    std::set<std::string> switches;                  // take no value, though a word follows that is none: "--amp DIR"
+    std::set<std::string> lists;                     // take every word up to the next flag: "--train-files A B"
+};
+
 class FlagList {
   public:
-    /// `words`: of the command line. Those before the first *.py are the launcher's. `short_names`: "b" ->
-    /// "batch_size".
-    /// `switches`: flags that take no value, though a word follows that is none: "--amp DIR".
-    explicit FlagList(std::span<const std::string> words, const std::map<std::string, std::string>& short_names = {},
-                      const std::set<std::string>& switches = {});
+    FlagList() = default;
+    explicit FlagList(std::span<const std::string> words, const FlagSpelling& spelling = {});
 
     struct Flag {
         std::string name;     // without dashes, '-' as '_'
-        std::string value;    // "true" of a flag alone
-        std::string spelled;  // as it stood there, "--batch-size 64"
+        std::string value;    // "" of a flag alone
+        std::string spelled;  // as it stood there, "--batch-size 64", printable
+        bool bare = false;    // no value stood with it
         bool taken = false;
-        bool launcher = false;  // stood before the script
     };
     const std::vector<Flag>& all() const { return flags_; }
-    /// Words behind the script that belong to no flag: "main.py --epochs 90 DIR".
+    bool has(std::initializer_list<std::string_view> names) const { return !name_of(names).empty(); }
+
+    /// Words that belong to no flag and that nobody took: "main.py --epochs 90 DIR".
     const std::vector<std::string>& positionals() const { return positionals_; }
+    std::optional<std::string> take_positional();
 
     /// Takes the first of these names that is there; the last one of several equal flags wins. Names as in Flag::name.
     const Flag* take(std::initializer_list<std::string_view> names);
-    // Throw kUsage, naming the flag, where its value is of another kind.
+    // Throw kUsage, naming the flag, where its value is missing or of another kind.
+    const Flag* take_valued(std::initializer_list<std::string_view> names);
     std::optional<int64_t> take_count(std::initializer_list<std::string_view> names, int64_t least = 0,
                                       int64_t most = std::numeric_limits<int64_t>::max());
     std::optional<double> take_number(std::initializer_list<std::string_view> names,
@@ -53,6 +61,15 @@ class FlagList {
     std::vector<Flag> flags_;
     std::vector<std::string> positionals_;
 };
+
+/// "-x" and "--x", but no number and no dashes alone, which end a list of flags.
+bool is_flag(std::string_view word);
+
+/// The text on one line of a comment or message: control characters of any kind and what breaks a line are escaped.
+std::string printable(std::string_view text);
+
+/// "CosineAnnealingLR" -> "cosineannealinglr".
+std::string lower_case(std::string text);
 
 /// "a,b,c" -> its parts without spaces around them; none of "".
 std::vector<std::string> parts_of(std::string_view list, char separator = ',');

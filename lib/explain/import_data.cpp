@@ -64,6 +64,12 @@ void import_image_folders(const std::string& train, const std::string& test, int
     config.set("augment.flip", "true", "torchvision's RandomHorizontalFlip");
 }
 
+void import_made_up_pictures(int64_t side, std::string_view why, Imported& config) {
+    config.set_text("data.format", "synthetic", std::string(why));
+    config.set("data.shape", fmt::format("[{}, {}, 3]", side, side), "the network's pictures");
+    config.set("data.classes", int64_t{1000}, "as many as ImageNet has");
+}
+
 void import_torchvision_model(const FlagList::Flag& flag, Imported& config) {
     constexpr std::string_view kNetworks[] = {"resnet18", "resnet34", "resnet50", "alexnet",
                                               "vgg11",    "vgg16",    "googlenet"};

@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "explain/import_tf_cnn.hpp"
+#include "explain/launch.hpp"
 
 namespace lockstep {
 namespace {
@@ -32,7 +33,7 @@ constexpr int64_t kMostEpochs = 1'000'000;  // far beyond any, so that products 
 
 class TfImport {
   public:
-    TfImport(FlagList& flags, Imported& config) : f_(flags), c_(config) {}
+    TfImport(CommandLine& line, Imported& config) : line_(line), f_(line.flags), c_(config) {}
 
     void run() {
         read_model();
@@ -49,7 +50,7 @@ class TfImport {
   private:
     void read_model() {
         data_name_ = f_.take_text({"data_name"}).value_or("");
-        const FlagList::Flag* flag = f_.take({"model"});
+        const FlagList::Flag* flag = f_.take_valued({"model"});
         const std::string name = flag != nullptr ? flag->value : "trivial";
         job_.model = &model_of(flag != nullptr ? flag->spelled : "--model=trivial", name);
         if (data_name_.empty()) data_name_ = job_.model->side == 32 ? "cifar10" : "imagenet";
@@ -85,17 +86,17 @@ class TfImport {
     /// The processes that mpirun or horovodrun start are workers for Horovod; other modes know of workers by
     /// --worker_hosts alone.
     void read_launcher() {
-        const std::initializer_list<std::string_view> names = {"np", "num_proc", "n"};
-        const std::string name = f_.name_of(names);
-        const auto processes = f_.take_count(names, 1);
-        if (!processes) return;
-        if (update_ == "horovod") {
-            job_.workers = *processes;
-        } else if (*processes > 1) {
+        const Launch launch = read_launch(line_);
+        if (!launch.missing.empty()) {
+            if (update_ == "horovod")
+                fail(ErrorKind::kUsage, "tf_cnn_benchmarks: how many workers? Write {}", launch.missing);
+        } else if (launch.processes && update_ == "horovod") {
+            job_.workers = *launch.processes;
+        } else if (launch.processes && *launch.processes > 1 && job_.workers == 1) {
             c_.refuse(
-                fmt::format("{} {}: without --variable_update=horovod the same command so many times; this is the job "
+                fmt::format("{}: without --variable_update=horovod the same command so many times; this is the job "
                             "of one",
-                            name, *processes));
+                            launch.words));
         }
     }
 
@@ -138,15 +139,35 @@ class TfImport {
             fail(ErrorKind::kUsage, "--data_name={}: Lockstep knows imagenet and cifar10 of that program's data sets",
                  data_name_);
         }
-        const bool distorts = f_.take_switch("distortions").value_or(true);
-        if (folder.empty() || !distorts) return;
+        read_distortions(folder);
+    }
+
+    /// Crops and flips of ImageNet are always on there, those of CIFAR a part of --distortions, as colours are.
+    void read_distortions(const std::string& folder) {
+        const auto given = f_.take_switch("distortions");
+        const std::string method = f_.take_text({"resize_method"}).value_or("bilinear");
+        if (folder.empty()) return;
+        const bool distorts = given.value_or(true);
+        const std::string words =
+            given ? "--distortions" : "--distortions, which are on there (in its last versions off)";
+        if (job_.cifar && !distorts) return;
         if (job_.cifar) {
-            c_.set("augment.pad_crop", int64_t{4},
-                   "--distortions, which are on there: a window of the picture with a border");
-        } else {
-            c_.set("augment.resized_crop", "true", "--distortions, which are on there: a random part, resized");
+            c_.set("augment.pad_crop", int64_t{4}, words + ": a window of the picture with a border");
+            c_.set("augment.flip", "true", "left and right swapped at random");
+            return;
         }
-        c_.set("augment.flip", "true", "--distortions: left and right swapped at random");
+        c_.set("augment.resized_crop", "true", "a random part, resized, with or without --distortions");
+        c_.set("augment.scale", "[0.05, 1.0]", "its shares of the area");
+        c_.set("augment.ratio", "[0.75, 1.33]", "its shapes");
+        c_.set("augment.flip", "true", "left and right swapped at random, with or without --distortions");
+        if (method != "bilinear" && method != "round_robin")
+            c_.refuse(fmt::format("--resize_method={}: pictures are resized bilinearly here", method));
+        if (given.value_or(false)) {
+            c_.refuse(
+                "--distortions: of colours, too, there; augment.brightness, contrast and saturation come near, hue has "
+                "no key");
+        }
+        name_center_crop("", job_.model->side, c_);
     }
 
     void read_length() {
@@ -180,7 +201,7 @@ class TfImport {
         if (f_.take_switch("use_fp16").value_or(false)) {
             c_.set_text("device.arithmetic", "vendor", "--use_fp16 needs a GPU's own units");
             c_.set_text("device.precision", "fp16", "--use_fp16");
-            c_.change(fp16_words("--use_fp16"));
+            c_.change(half_words("--use_fp16", "fp16"));
         }
         if (const auto folder = f_.take_text({"train_dir"}))
             c_.remark(fmt::format("--train_dir={}: lockstep train --out {}", *folder, *folder));
@@ -190,12 +211,12 @@ class TfImport {
         c_.not_needed(
             f_, {"job_name", "task_index", "ps_hosts", "controller_host", "num_intra_threads", "num_inter_threads"},
             "mpirun starts the ranks, and none is special");
-        c_.not_needed(
-            f_,
-            {"local_parameter_device", "staged_vars", "cross_replica_sync", "sync_on_finish", "all_reduce_spec",
-             "gradient_repacking", "agg_small_grads_max_bytes", "agg_small_grads_max_group", "hierarchical_copy",
-             "network_topology", "compact_gradient_transfer", "variable_consistency", "horovod_device"},
-            "how sums travel changes no bit here");
+        c_.not_needed(f_,
+                      {"local_parameter_device", "staged_vars", "cross_replica_sync", "sync_on_finish",
+                       "all_reduce_spec", "gradient_repacking", "allreduce_merge_scope", "agg_small_grads_max_bytes",
+                       "agg_small_grads_max_group", "hierarchical_copy", "network_topology",
+                       "compact_gradient_transfer", "variable_consistency", "horovod_device"},
+                      "how sums travel changes no bit here");
         c_.not_needed(f_,
                       {"data_format",
                        "winograd_nonfused",
@@ -215,14 +236,48 @@ class TfImport {
                        "single_l2_loss_op",
                        "fuse_decode_and_crop",
                        "cache_data",
-                       "resize_method",
-                       "print_training_accuracy"},
+                       "print_training_accuracy",
+                       "batch_group_size",
+                       "display_perf_ewma",
+                       "autotune_threshold",
+                       "gpu_indices",
+                       "input_preprocessor",
+                       "use_unified_memory",
+                       "timestamped_allocator",
+                       "gpu_kt_max_interval",
+                       "gpu_kt_max_bytes",
+                       "gpu_kt_max_pending",
+                       "use_tf_layers",
+                       "datasets_use_prefetch",
+                       "datasets_use_caching",
+                       "datasets_parallel_interleave_cycle_length",
+                       "datasets_sloppy_parallel_interleave",
+                       "datasets_parallel_interleave_prefetch",
+                       "multi_device_iterator_max_buffer_size",
+                       "force_gpu_compatible",
+                       "distort_color_in_yiq",
+                       "enable_optimizations",
+                       "rewriter_config",
+                       "use_resource_vars",
+                       "compute_lr_on_cpu",
+                       "sparse_to_dense_grads",
+                       "kmp_affinity",
+                       "kmp_settings",
+                       "use_numa_affinity",
+                       "trace_file",
+                       "use_chrome_trace_format",
+                       "tfprof_file",
+                       "graph_file",
+                       "partitioned_graph_file_prefix",
+                       "benchmark_log_dir",
+                       "benchmark_test_id",
+                       "debugger"},
                       "a matter of speed or display");
         c_.not_needed(
             f_,
             {"summary_verbosity", "save_summaries_steps", "loss_type_to_report", "num_warmup_batches", "flush_stdout"},
             "metrics.jsonl has every step's loss and every evaluation");
-        c_.not_needed(f_, {"eval_dir", "eval_interval_secs", "num_eval_batches", "num_eval_epochs"},
+        c_.not_needed(f_, {"eval_dir", "eval_interval_secs", "eval_batch_size", "num_eval_batches", "num_eval_epochs"},
                       "lockstep eval sees every sample once");
         c_.cannot(f_, {"gradient_clip"},
                   "clips element by element on each GPU; optimizer.clip_norm clips the whole gradient once");
@@ -230,8 +285,15 @@ class TfImport {
         c_.cannot(f_, {"fp16_loss_scale", "fp16_enable_auto_loss_scale", "fp16_vars", "fp16_inc_loss_scale_every_n"},
                   "the loss scale follows Lockstep's own rule, and weights are fp32");
         c_.cannot(f_, {"save_model_secs"}, "the clock decides nothing here; checkpoint.every_steps does");
+        c_.cannot(f_, {"eval_during_training_at_specified_steps", "eval_during_training_at_specified_epochs"},
+                  "eval.every_steps and eval.every_epochs are regular");
+        c_.cannot(f_, {"stop_at_top_1_accuracy"}, "train.stop_metric ends a run that gets no better, not at a number");
+        c_.cannot(f_, {"ml_perf"}, "write data.mean = [0.485, 0.458, 0.408] and data.std = [0.00392157]");
+        c_.cannot(f_, {"backbone_model_path"}, "model.weights takes a safetensors file of PyTorch's names");
+        c_.cannot(f_, {"datasets_repeat_cached_sample"}, "each sample is read once an epoch");
     }
 
+    CommandLine& line_;
     FlagList& f_;
     Imported& c_;
     TfJob job_;
@@ -241,8 +303,8 @@ class TfImport {
 
 }  // namespace
 
-void import_tf_cnn_benchmarks(FlagList& flags, Imported& config) {
-    TfImport(flags, config).run();
+void import_tf_cnn_benchmarks(CommandLine& line, Imported& config) {
+    TfImport(line, config).run();
 }
 
 }  // namespace lockstep

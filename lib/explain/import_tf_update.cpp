@@ -1,5 +1,7 @@
 // tf_cnn_benchmarks' optimizers, in TensorFlow's forms, and its learning rates: what is not given follows from the
 // model.
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "explain/import_tf_cnn.hpp"
 #include "explain/their_schedule.hpp"
@@ -17,6 +19,7 @@ class RatesImport {
         const auto per_decay = f_.take_number({"num_epochs_per_decay"}, 0).value_or(0);
         const auto factor = f_.take_number({"learning_rate_decay_factor"}, 0).value_or(0);
         const auto least = f_.take_number({"minimum_learning_rate"}, 0).value_or(0);
+        const auto base = f_.take_number({"resnet_base_lr"}, 0);
         double warmup = f_.take_number({"num_learning_rate_warmup_epochs"}, 0).value_or(0);
         std::string warmup_why = "--num_learning_rate_warmup_epochs";
         if (piecewise) {
@@ -32,7 +35,7 @@ class RatesImport {
             set_rate(0.1, "its default for this model and data");
             set_decay(100, 0.1, 0);
         } else {
-            set_model_rates(warmup, warmup_why);
+            set_model_rates(base, warmup, warmup_why);
         }
         if (warmup > 0) c_.set("schedule.warmup_epochs", warmup, warmup_why);
     }
@@ -53,21 +56,44 @@ class RatesImport {
         c_.set("schedule.values", toml_list(rates.values), why + ": rates before, between and after them");
     }
 
-    void set_rate(double lr, const std::string& why) { c_.set("optimizer.lr", lr, why); }
+    void set_rate(double lr, const std::string& why) {
+        lr_ = lr;
+        c_.set("optimizer.lr", lr, why);
+    }
 
     void set_decay(double epochs, double factor, double least) {
+        if (least > 0 && factor < 1) return set_floored(epochs, factor, least);
         c_.set_text("schedule.name", "step", "falls at once every so many epochs");
         c_.set("schedule.every_epochs", epochs, "--num_epochs_per_decay");
         c_.set("schedule.factor", factor, "--learning_rate_decay_factor");
-        if (least > 0)
-            c_.remark(
-                fmt::format("--minimum_learning_rate={}: the schedule here has no floor; end the run before", least));
     }
 
-    void set_model_rates(double& warmup, std::string& warmup_why) {
+    /// The same down to --minimum_learning_rate, which a step schedule does not have: each rate is written.
+    void set_floored(double epochs, double factor, double least) {
+        constexpr std::size_t kMostRates = 1000;
+        PiecewiseRates rates{{std::max(lr_, least)}, {}};
+        for (double rate = lr_ * factor; rates.values.back() > least; rate *= factor) {
+            if (rates.values.size() == kMostRates) {
+                fail(ErrorKind::kUsage, "--minimum_learning_rate={}: it takes more than {} rates to get there", least,
+                     kMostRates);
+            }
+            rates.values.push_back(std::max(rate, least));
+            rates.epochs.push_back(epochs * static_cast<double>(rates.epochs.size() + 1));
+        }
+        if (!rates.epochs.empty())
+            set_piecewise(rates, false,
+                          "--num_epochs_per_decay, --learning_rate_decay_factor, --minimum_learning_rate");
+    }
+
+    void set_model_rates(std::optional<double> base, double& warmup, std::string& warmup_why) {
         const bool cifar = job_.model->side == 32;
-        const PiecewiseRates rates = cifar ? their_cifar_resnet_rates() : their_resnet50_rates(job_.batch);
-        set_rate(rates.values.front(), cifar ? "its own for CIFAR" : "its own: .128 for a batch of 256, in proportion");
+        PiecewiseRates rates = cifar ? their_cifar_resnet_rates() : their_resnet50_rates(job_.batch);
+        if (base && !cifar) {
+            for (double& value : rates.values) value *= *base / 0.128;
+        }
+        set_rate(rates.values.front(), cifar  ? "its own for CIFAR"
+                                       : base ? "--resnet_base_lr, for a batch of 256, in proportion"
+                                              : "its own: .128 for a batch of 256, in proportion");
         set_piecewise(rates, true, "its own for this model");
         if (cifar) return;
         warmup = 5;
@@ -77,6 +103,7 @@ class RatesImport {
     FlagList& f_;
     Imported& c_;
     const TfJob& job_;
+    double lr_ = 0;
 };
 
 }  // namespace

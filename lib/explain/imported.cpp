@@ -7,6 +7,7 @@
 
 #include "config/config.hpp"
 #include "config/key.hpp"
+#include "config/value.hpp"
 #include "core/error.hpp"
 #include "io/json_number.hpp"
 
@@ -33,7 +34,7 @@ std::string number(double value) {
 }  // namespace
 
 std::string toml_quoted(std::string_view text) {
-    return json_string(std::string(text));
+    return in_quotes(text);
 }
 
 std::string toml_list(const std::vector<double>& values) {
@@ -52,11 +53,11 @@ int64_t batch_product(std::initializer_list<int64_t> factors, std::string_view w
     return product;
 }
 
-std::string fp16_words(std::string_view flag) {
+std::string half_words(std::string_view flag, std::string_view precision) {
     return fmt::format(
-        "{}: here matrix products in fp16 by the vendor's libraries: GPUs only, and equal bits need equal GPUs; leave "
+        "{}: here matrix products in {} by the vendor's libraries: GPUs only, and equal bits need equal GPUs; leave "
         "out device.arithmetic and device.precision for fp32 anywhere",
-        flag);
+        flag, precision);
 }
 
 std::string counted(int64_t count, std::string_view what) {
@@ -67,7 +68,7 @@ void Imported::set(std::string_view key, std::string value, std::string why) {
     const std::size_t dot = key.find('.');
     const bool top = dot == std::string_view::npos;
     Line line{std::string(top ? "" : key.substr(0, dot)), std::string(top ? key : key.substr(dot + 1)),
-              std::move(value), std::move(why)};
+              std::move(value), printable(why)};
     const auto same = std::find_if(lines_.begin(), lines_.end(), [&](const Line& other) {
         return other.section == line.section && other.key == line.key;
     });
@@ -107,35 +108,53 @@ bool Imported::has(std::string_view key, std::string_view text) const {
 
 void Imported::not_needed(FlagList& flags, std::initializer_list<std::string_view> names, std::string_view why) {
     for (const std::string_view name : names) {
-        if (const FlagList::Flag* flag = flags.take({name})) idle_.push_back(fmt::format("{}: {}", flag->spelled, why));
+        const std::string off = std::string("no").append(name);
+        for (const std::string_view form : {name, std::string_view(off)}) {
+            if (const FlagList::Flag* flag = flags.take({form})) {
+                idle_.push_back(fmt::format("{}: {}", flag->spelled, why));
+            }
+        }
     }
 }
 
 void Imported::cannot(FlagList& flags, std::initializer_list<std::string_view> names, std::string_view why) {
+    constexpr std::array kOff{"0", "0.0", "false", "False", "no", "none", "None", "[]"};
     for (const std::string_view name : names) {
-        if (const FlagList::Flag* flag = flags.take({name})) {
+        if (const FlagList::Flag* flag = flags.take({std::string("no").append(name)})) {
+            idle_.push_back(fmt::format("{}: off, there too", flag->spelled));
+        }
+        const FlagList::Flag* flag = flags.take({name});
+        if (flag == nullptr) continue;
+        const bool off =
+            !flag->bare && (flag->value.empty() || std::find(kOff.begin(), kOff.end(), flag->value) != kOff.end());
+        if (off) {
+            idle_.push_back(fmt::format("{}: off, there too", flag->spelled));
+        } else {
             refused_.push_back(fmt::format("{}: {}", flag->spelled, why));
         }
     }
 }
 
-void Imported::name_the_rest(const FlagList& flags) {
-    for (const FlagList::Flag& flag : flags.all()) {
-        if (flag.taken) continue;
-        if (flag.launcher) {
-            idle_.push_back(flag.spelled + ": the launcher's; here mpirun starts the ranks");
-        } else {
-            refused_.push_back(flag.spelled + ": not known here");
+void Imported::name_the_rest(const CommandLine& line) {
+    for (const Launcher& launcher : line.launchers) {
+        if (launcher.kind == LauncherKind::kPython) continue;
+        for (const FlagList::Flag& flag : launcher.flags.all()) {
+            if (!flag.taken) idle_.push_back(flag.spelled + ": the launcher's; here mpirun starts the ranks");
         }
     }
+    for (const FlagList::Flag& flag : line.flags.all()) {
+        if (!flag.taken) refused_.push_back(flag.spelled + ": not known here");
+    }
+    for (const std::string& word : line.flags.positionals())
+        refused_.push_back(printable(word) + ": belongs to no flag that is known here");
 }
 
 /// The flag that a line's reason names, as it stood there; else the reason.
-std::string Imported::source_of(const Line& line, const FlagList& flags) {
+std::string Imported::source_of(const Line& line, const std::vector<FlagList::Flag>& flags) {
     std::string why = line.why;
     std::replace(why.begin(), why.end(), '-', '_');
     const FlagList::Flag* found = nullptr;
-    for (const FlagList::Flag& flag : flags.all()) {
+    for (const FlagList::Flag& flag : flags) {
         const std::size_t at = why.find("__" + flag.name);
         if (at == std::string::npos) continue;
         const char behind = (why + " ")[at + 2 + flag.name.size()];
@@ -145,12 +164,12 @@ std::string Imported::source_of(const Line& line, const FlagList& flags) {
     return found != nullptr ? found->spelled : line.why;
 }
 
-std::vector<std::string> Imported::faults(const FlagList& flags) const {
+std::vector<std::string> Imported::faults(const CommandLine& line) const {
     // Each line as a setting of the command line: its fault begins with it, and so can be told by its flag.
     std::vector<std::string> settings;
-    for (const Line& line : lines_)
-        settings.push_back(
-            fmt::format("{}{}{}={}", line.section, line.section.empty() ? "" : ".", line.key, line.value));
+    for (const Line& set : lines_)
+        settings.push_back(fmt::format("{}{}{}={}", set.section, set.section.empty() ? "" : ".", set.key, set.value));
+    const std::vector<FlagList::Flag> flags = line.all_flags();
     try {
         (void)load_config({{}, {}, settings, "/"});
     } catch (const ConfigError& error) {

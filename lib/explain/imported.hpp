@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "explain/flag_list.hpp"
+#include "explain/command_line.hpp"
 
 namespace lockstep {
 
@@ -31,19 +31,19 @@ class Imported {
 
     bool has(std::string_view key, std::string_view text) const;
 
-    /// Takes a flag, if it is there, that has nothing to do here.
+    /// Takes a flag, or its "no" form, if it is there, that has nothing to do here.
     void not_needed(FlagList& flags, std::initializer_list<std::string_view> names, std::string_view why);
-    /// Takes a flag, if it is there, whose meaning Lockstep cannot give.
+    /// Takes a flag, if it is there, whose meaning Lockstep cannot give; one that is set to be off has none.
     void cannot(FlagList& flags, std::initializer_list<std::string_view> names, std::string_view why);
-    void refuse(std::string flag_and_why) { refused_.push_back(std::move(flag_and_why)); }
+    void refuse(std::string_view flag_and_why) { refused_.push_back(printable(flag_and_why)); }
     /// A flag whose line does something else than it did there.
-    void change(std::string flag_and_what) { changed_.push_back(std::move(flag_and_what)); }
-    /// Names every flag that nobody took.
-    void name_the_rest(const FlagList& flags);
-    void remark(std::string line) { remarks_.push_back(std::move(line)); }
+    void change(std::string_view flag_and_what) { changed_.push_back(printable(flag_and_what)); }
+    /// Names every flag and word that nobody took.
+    void name_the_rest(const CommandLine& line);
+    void remark(std::string_view line) { remarks_.push_back(printable(line)); }
 
-    /// What `config check` would refuse in these lines, each named by its flag in `flags` where it comes from one.
-    std::vector<std::string> faults(const FlagList& flags) const;
+    /// What `config check` would refuse in these lines, each named by its flag where it comes from one.
+    std::vector<std::string> faults(const CommandLine& line) const;
 
     /// `head`: the first comment.
     std::string toml(std::string_view head) const;
@@ -56,7 +56,7 @@ class Imported {
     struct Line {
         std::string section, key, value, why;
     };
-    static std::string source_of(const Line& line, const FlagList& flags);
+    static std::string source_of(const Line& line, const std::vector<FlagList::Flag>& flags);
 
     std::vector<Line> lines_;
     std::vector<std::string> remarks_, idle_, refused_, changed_;
@@ -71,7 +71,7 @@ std::string toml_list(const std::vector<double>& values);
 /// A batch of so many times so many; throws kUsage, naming `words`, where it is more than batch.size can be.
 int64_t batch_product(std::initializer_list<int64_t> factors, std::string_view words);
 /// What half precision, which `flag` asks for, is here.
-std::string fp16_words(std::string_view flag);
+std::string half_words(std::string_view flag, std::string_view precision);
 /// "30 epochs", "1 epoch", "2 processes".
 std::string counted(int64_t count, std::string_view what);
 

@@ -12,7 +12,7 @@ std::string factor(double value) {
 
 std::string reading_reason(const Facts& f) {
     const int workers = f.question.workers;
-    const int64_t b = f.worker_batch;
+    const int64_t b = f.worker_samples;
     switch (f.reading) {
         case Reading::kWhole:
             return fmt::format(
@@ -42,6 +42,23 @@ std::string length_reason(const Facts& f) {
     }
     const bool wraps = f.scheme->wraps && f.theirs.steps != f.theirs.steps_per_epoch * f.question.epochs;
     return wraps && !f.question.steps ? "epochs run into each other: the last batch wraps" : "";
+}
+
+/// Why a step has as many samples as it has.
+std::string batch_reason(const Facts& f) {
+    const Course& a = f.theirs;
+    const int64_t n = f.question.samples;
+    if (f.worker_samples < f.worker_batch) {
+        return fmt::format("a worker's batch of {} is more than it reads in an epoch: all {} in one step",
+                           with_commas(f.worker_batch), with_commas(f.worker_samples));
+    }
+    if (f.scheme->wraps && a.effective_batch > n) {
+        return fmt::format("a round of {} samples goes through the {} of the data {} times",
+                           with_commas(a.effective_batch), with_commas(n),
+                           factor(static_cast<double>(a.effective_batch) / static_cast<double>(n)));
+    }
+    if (a.effective_batch == f.ours.effective_batch) return "";
+    return fmt::format("{} workers of batch {} each", f.question.workers, with_commas(f.worker_batch));
 }
 
 std::string duplicate_reason(const Facts& f) {
@@ -115,7 +132,7 @@ std::string stretch_reason(const Facts& f) {
 std::string norm_reason(const Facts& f) {
     if (f.question.batch_norm && !*f.question.batch_norm) return "this model has no batch norm";
     if (f.theirs.batch_norm_samples == f.ours.batch_norm_samples) return "";
-    if (f.ours.batch_norm_samples == f.question.batch) return "each GPU normalises by itself";
+    if (f.ours.batch_norm_samples == f.ours.effective_batch) return "each GPU normalises by itself";
     return "each GPU, and here each shard, normalises by itself; batch_norm.scope = \"global\" takes the whole batch";
 }
 
@@ -146,10 +163,7 @@ std::vector<FactLine> fact_lines(const Facts& f) {
     add("passes per epoch", factor(a.passes_per_epoch(n)), factor(b.passes_per_epoch(n)), "");
     count("read again", a.duplicates, b.duplicates, duplicate_reason(f));
     count("left out", a.omitted, b.omitted, omission_reason(f));
-    count("effective batch", a.effective_batch, b.effective_batch,
-          a.effective_batch == b.effective_batch
-              ? ""
-              : fmt::format("{} workers of batch {} each", f.question.workers, with_commas(f.worker_batch)));
+    count("effective batch", a.effective_batch, b.effective_batch, batch_reason(f));
     add("gradient scale", factor(a.gradient_scale), factor(b.gradient_scale), scale_reason(f));
     add("optimizer steps", std::to_string(a.optimizer_steps_per_batch), std::to_string(b.optimizer_steps_per_batch),
         application_reason(f));

@@ -47,6 +47,17 @@ PiecewiseRates parse_piecewise_rates(std::string_view flag, std::string_view tex
     return rates;
 }
 
+PiecewiseRates pieces_by_epoch(int64_t epochs, const std::function<double(int64_t)>& rate) {
+    PiecewiseRates rates{{rate(0)}, {}};
+    for (int64_t epoch = 1; epoch < epochs; ++epoch) {
+        const double value = rate(epoch);
+        if (value == rates.values.back()) continue;
+        rates.values.push_back(value);
+        rates.epochs.push_back(static_cast<double>(epoch));
+    }
+    return rates;
+}
+
 double their_piecewise_rate(const PiecewiseRates& rates, const TheirSteps& steps, int64_t step) {
     return rate_after(rates, steps, step, -1);
 }

@@ -1,8 +1,10 @@
-// Learning rates as tf_cnn_benchmarks computes them from its step counter (0-based, whole batches only), and where the
-// same rate begins here. For `config import`, which says by how many steps the two are apart.
+// Learning rates as other trainers have them: tf_cnn_benchmarks' from its step counter (0-based, whole batches only),
+// and where the same rate begins here, so that `config import` can say by how many steps the two are apart; and rates
+// that a script sets once an epoch.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +18,9 @@ struct PiecewiseRates {
 
 /// "1;3;.1;5;.01": a rate, then an epoch and a rate each. Throws kUsage, naming the flag and what is wrong.
 PiecewiseRates parse_piecewise_rates(std::string_view flag, std::string_view text);
+
+/// The pieces of a rate that is set once an epoch, as PyTorch's schedulers do: `rate` of 0 … epochs - 1.
+PiecewiseRates pieces_by_epoch(int64_t epochs, const std::function<double(int64_t)>& rate);
 
 /// The job as that program's schedule sees it.
 struct TheirSteps {

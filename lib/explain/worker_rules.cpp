@@ -21,7 +21,7 @@ WorkerRules lockstep_rules(const Facts& f) {
 WorkerRules scheme_rules(const Facts& f) {
     const Scheme& s = *f.scheme;
     WorkerRules rules = lockstep_rules(f);
-    rules.batch = f.worker_batch;
+    rules.batch = f.reading == Reading::kWhole ? f.worker_samples : f.worker_batch;
     rules.reading = f.reading;
     rules.wraps = s.wraps;
     rules.clips_locally = s.clips_locally;
@@ -55,7 +55,7 @@ std::vector<Cause> causes_of(const Facts& f, const Config& config, std::vector<s
     } else if (f.reading == Reading::kWhole) {
         add("whole data per worker", fmt::format("each of {} workers goes over everything, one after another", workers),
             [&](WorkerRules& r) {
-                r.batch = f.worker_batch;
+                r.batch = f.worker_samples;
                 r.reading = Reading::kWhole;
                 r.applying = Applying::kAsynchronously;
                 r.sum = true;

@@ -45,7 +45,12 @@ expect_in_stdout "203 samples, batch 24, 5 steps, 2 workers"
 expect_in_stdout "train.steps = 5"
 explain --scheme ddp --workers 2 -c small.toml --set train.steps=5 --epochs 3
 expect_in_stdout "203 samples, batch 24, 3 epochs, 2 workers"
-[[ $(awk '{ if (length > widest) widest = length } END { print widest }' stdout) -gt 0 ]] || fail "nothing printed"
+grep -qE '^ *steps in all +27 +27 *$' stdout || fail "3 epochs of 9 steps are not 27"
+# A worker that is to take more than it has takes what it has, and the table says so.
+explain --scheme ddp --workers 4 --samples 1003 --batch 64 --worker-batch 5000
+expect_exit 0
+grep -qE '^ *effective batch +1,004 +64 ' stdout || fail "four parts of 251 are not 1,004"
+expect_in_stdout "a worker's batch of 5,000 is more than it reads in an epoch: all 251 in one step"
 
 # The model of two weights, to the last digit that the reference gives.
 example() { explain --example --json --scheme "$1" --workers "$2" --set optimizer.name="$3"; }
@@ -97,7 +102,8 @@ settings() { sed -E '/^#/d; s/ +# .*//' stdout; }
 # shellcheck disable=SC2086 # words
 import tf_cnn_benchmarks -- $one
 expect_exit 0
-expect_stderr ""
+expect_stderr_lines 1
+expect_in_stderr "lockstep: warning: evaluation: a resize and a crop of the centre there"
 expect_in_stdout 'scope = "global"'
 expect_in_stdout 'l2 = 4e-05'
 settings > one.toml
@@ -118,6 +124,32 @@ for model in lenet resnet20; do
     expect_in_stdout '"steps":100,'
 done
 expect_in_stdout '"parameters":269787,'
+# So is each of torchvision's: made-up pictures of the size that it takes.
+for model in vgg11 alexnet googlenet resnet18; do
+    import ddp -- torchrun --nproc_per_node=2 train.py --model $model --batch-size 4 --epochs 1
+    expect_exit 0
+    expect_in_stdout "shape = [224, 224, 3]"
+    cp stdout job.toml
+    run "$lockstep" plan -c job.toml --json --ranks 2
+    expect_exit 0
+    expect_in_stdout '"samples":1003,"batch":8,'
+done
+# The epochs at which torchvision's rate falls behind a warm-up, as its scheduler has them: 126 updates an epoch.
+import ddp -- torchrun --nproc_per_node=2 train.py --model resnet18 --batch-size 4 --lr 0.5 --epochs 40 --lr-warmup-epochs 2 --lr-warmup-method linear --lr-warmup-decay 0.1
+cp stdout job.toml
+run "$lockstep" plan -c job.toml --json --ranks 1 --set 'data.shape=[32,32,3]' --lr-at 126,127,253,4032,4033
+expect_exit 0
+for point in 126:0.05 127:0.275 253:0.5 4032:0.5 4033:0.05; do
+    expect_in_stdout "{\"step\":${point%:*},\"lr\":${point#*:}}"
+done
+# Foreign text makes no line of the config.
+import tf_cnn_benchmarks -- --model=lenet $'--zoo=1\n[train]\nsteps = 3\r\e[31m'
+expect_exit 0
+expect_in_stdout '# cannot be honoured: --zoo=1\x0a[train]\x0asteps = 3\x0d\x1b[31m: not known here'
+expect_stderr_lines 1
+cp stdout job.toml
+run "$lockstep" config show -c job.toml
+expect_in_stdout "steps = 100 "
 
 # What can be trained today goes all the way; a flag that cannot be honoured is named, and the rest stands.
 import ddp -- torchrun --nproc_per_node=2 train.py --batch-size 16 --lr 0.1 --epochs 1 --lr-step-size 1 --mixup-alpha 0.2
@@ -153,6 +185,14 @@ import tf_cnn_benchmarks -- mpirun -np 4 python tf_cnn_benchmarks.py --variable_
 expect_exit 0
 expect_in_stderr "lockstep: warning: batch norm: over 64 samples of its own for each GPU there"
 expect_in_stdout "size = 256 "
+import ddp -- srun -N 2 --ntasks-per-node=4 python -u train.py --model vgg11 --batch-size 4 -n 99
+expect_exit 0
+expect_in_stderr "lockstep: warning: -n 99: not known here"
+expect_in_stdout "size = 32 "
+import estimator -- gcloud ml-engine local train --distributed --worker-count 2 -- --train-files a.csv --train-batch-size 64
+expect_exit 0
+expect_in_stdout "size = 64 "
+expect_in_stdout "# 3 workers there"
 import estimator -- '--hidden_units=[100,75]'
 expect_exit 0
 expect_in_stdout "hidden = [100, 75]"
@@ -190,8 +230,12 @@ import keras -- --batch_size=3
 refused "--from keras: it is tf_cnn_benchmarks, estimator, horovod or ddp"
 import tf_cnn_benchmarks -- --model=inception3
 refused "--model=inception3: Lockstep has no such network"
-import ddp -- python train.py
+import ddp -- --lr 0.1
 refused "torchrun --nproc_per_node=P"
+import ddp -- srun python train.py -n 4
+refused "how many processes? Write srun --ntasks=P"
+import tf_cnn_benchmarks -- --model=lenet --data_dir --batch_size 64
+refused "--data_dir: no value stands behind it"
 import tf_cnn_benchmarks -- --model=lenet --weight_decay=-1
 refused "--weight_decay=-1: optimizer.l2 must be at least 0"
 import estimator -- --hidden_units 100,abc

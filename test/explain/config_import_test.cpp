@@ -166,7 +166,8 @@ TEST_CASE("DDP's batch is a process's, and its learning rate the job's") {
     const ImportedConfig config = import_line(
         "ddp",
         "torchrun --nnodes=2 --nproc_per_node=4 train.py --model resnet50 --data-path D --batch-size 32 --lr 0.5 "
-        "--lr-scheduler cosineannealinglr --lr-warmup-epochs 5 --epochs 100 --norm-weight-decay 0 --label-smoothing "
+        "--lr-scheduler cosineannealinglr --lr-warmup-epochs 5 --lr-warmup-method linear --epochs 100 "
+        "--norm-weight-decay 0 --label-smoothing "
         "0.1 "
         "--mixup-alpha 0.2");
     const toml::table t = table_of(config);

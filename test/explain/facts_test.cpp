@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "explain/worker_rules.hpp"
 
 namespace lockstep {
 namespace {
@@ -233,6 +234,50 @@ TEST_CASE("a job without a step or a sample for a worker is refused with its num
     CHECK_THROWS_WITH(theirs("ddp-drop-last", job(9, 10, 2)), Catch::Contains("part of 4 samples"));
     CHECK_THROWS_WITH(theirs("ddp", job(0, 4, 1)), Catch::Contains("0 samples"));
     CHECK_THROWS_WITH(scheme_named("hovorod-sum"), Catch::Contains("did you mean horovod-sum?"));
+}
+
+TEST_CASE("a batch has no more samples than there are to fill it from, there and here") {
+    const auto asked = [](const char* scheme, int workers, int64_t worker_batch) {
+        Question q = job(1003, 64, workers);
+        q.worker_batch = worker_batch;
+        return explain(scheme_named(scheme), q);
+    };
+    const auto batch_line = [](const Facts& f) {
+        for (const FactLine& line : fact_lines(f)) {
+            if (line.name == "effective batch") return line.reason;
+        }
+        return std::string();
+    };
+    // A part of DistributedSampler's, padded: ceil(1003 / 4).
+    const Facts ddp = asked("ddp", 4, 5000);
+    CHECK(ddp.theirs.effective_batch == 1004);
+    CHECK(ddp.theirs.batch_norm_samples == 251);
+    CHECK(ddp.theirs.steps_per_epoch == 1);
+    CHECK(ddp.theirs.duplicates == 1);
+    CHECK(ddp.ours.effective_batch == 64);
+    CHECK(batch_line(ddp) == "a worker's batch of 5,000 is more than it reads in an epoch: all 251 in one step");
+    // One that just fits is as it is.
+    CHECK(asked("ddp", 4, 251).theirs.effective_batch == 1004);
+    CHECK(batch_line(asked("ddp", 4, 251)) == "4 workers of batch 251 each");
+    // Each of estimator's workers has everything.
+    const Facts estimator = asked("estimator", 4, 5000);
+    CHECK(estimator.theirs.effective_batch == 4012);
+    CHECK(estimator.theirs.steps_per_epoch == 4);
+    CHECK(scheme_rules(estimator).batch == 1003);
+    // Batches that wrap go on into the next epochs: as many samples as written.
+    const Facts wraps = asked("tf-collective-all-reduce", 4, 5000);
+    CHECK(wraps.theirs.effective_batch == 20000);
+    CHECK(wraps.theirs.samples_per_epoch == 20000);
+    CHECK_THAT(batch_line(wraps), Catch::Contains("goes through the 1,003 of the data 19.9402 times"));
+    // Whole batches only: no step at all.
+    CHECK_THROWS_WITH(asked("ddp-drop-last", 4, 5000),
+                      Catch::Contains("part of 250 samples is shorter than its batch"));
+    // Lockstep's own batch, too.
+    const Facts large = explain(scheme_named("ddp"), job(100, 1000, 2));
+    CHECK(large.ours.effective_batch == 100);
+    CHECK(large.theirs.effective_batch == 100);
+    CHECK(large.ours.batch_norm_samples == 100);
+    CHECK_THROWS_WITH(asked("ddp", 2, 0), Catch::Contains("a worker's batch of 0 leaves 2 workers"));
 }
 
 TEST_CASE("the JSON has the facts of both sides and a reason for whatever differs") {

@@ -20,7 +20,10 @@ TEST_CASE("what cannot be a config is refused with the flag's name") {
     refuses("tf_cnn_benchmarks", "--use_fp16=perhaps", "neither true nor false");
     refuses("tf_cnn_benchmarks", "--optimizer=lbfgs", "--optimizer=lbfgs");
     refuses("ddp", "torchrun --nproc_per_node=gpu train.py", "--nproc_per_node=gpu: the value is no whole number");
-    refuses("ddp", "python train.py --lr 1", "torchrun --nproc_per_node=P");
+    refuses("ddp", "--lr 1", "torchrun --nproc_per_node=P");
+    refuses("ddp", "srun python train.py --lr 1 -n 4", "how many processes? Write srun --ntasks=P");
+    refuses("horovod", "python train.py -np 4", "Put horovodrun -np W");
+    refuses("estimator", "--model_type=tree", "--model_type=tree: it is wide, deep or wide_deep");
     refuses("hovorod", "-np 2", "did you mean horovod?");
     CHECK_THAT(import_line("tf_cnn_benchmarks", "-- --model=lenet --").toml, Catch::Contains("name = \"lenet\""));
 }
