@@ -113,12 +113,12 @@ TEST_CASE("the optimizer is told with what it goes by, and without what it does 
               c.optimizer.weight_decay = 0.01;
               c.optimizer.decay = "weights";
               c.optimizer.clip_norm = 1;
-          }) == "adamw, beta1 0.9, beta2 0.999, epsilon 1e-8, weight_decay 0.01 of weights alone, clip_norm 1.0");
+          }) == "adamw, beta1 0.9, beta2 0.999, epsilon 1e-08, weight_decay 0.01 of weights alone, clip_norm 1.0");
     CHECK(told([](Config& c) {
               c.optimizer.name = "rmsprop";
               c.optimizer.epsilon_inside = true;
               c.optimizer.l2 = 0.5;
               c.reduce.op = "sum";
-          }) == "rmsprop, rho 0.9, epsilon 1e-8 inside the root, l2 0.5, of the sum over the batch (reduce.op)");
-    CHECK(told([](Config& c) { c.optimizer.name = "lars"; }) == "lars, momentum 0.9, trust 0.001, epsilon 1e-8");
+          }) == "rmsprop, rho 0.9, epsilon 1e-08 inside the root, l2 0.5, of the sum over the batch (reduce.op)");
+    CHECK(told([](Config& c) { c.optimizer.name = "lars"; }) == "lars, momentum 0.9, trust 0.001, epsilon 1e-08");
 }
