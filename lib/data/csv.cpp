@@ -34,6 +34,7 @@ class CsvFiles {
     std::vector<std::string> names() {
         CsvScan scan(files_.files().front().text, format_, data_.skip_lines);
         if (!scan.next()) fail(ErrorKind::kData, "{}: no records", files_.path());
+        check_line_ends(scan);
         std::vector<std::string> names;
         for (const std::string_view field : scan.record().fields) {
             names.push_back(data_.header ? std::string(field) : fmt::format("c{}", names.size() + 1));
@@ -105,6 +106,16 @@ class CsvFiles {
              "data.separator = \"{}\": one character is needed, such as \",\", \";\", \"\\t\" or "
              "\" \" (any number of blanks)",
              text);
+    }
+
+    /// Old Macs, and some spreadsheets there, end lines by 0d alone: the file would be one long header.
+    static void check_line_ends(const CsvScan& scan) {
+        for (const std::string_view field : scan.record().fields) {
+            const bool quoted = !scan.record().unquoted.empty();
+            if (quoted || field.find('\r') == std::string_view::npos) continue;
+            fail(ErrorKind::kData, "{}: a byte 0d within the line; save the file with line ends of 0a, or 0d 0a",
+                 scan.place());
+        }
     }
 
     static std::string as_written(char separator) { return separator == '\t' ? "\\t" : std::string(1, separator); }
@@ -215,7 +226,8 @@ std::unique_ptr<Dataset> CsvSplit::dataset(std::shared_ptr<CsvSplit> split, int6
                      {1, 1, columns.channels()},
                      columns.classes(),
                      columns.described(),
-                     split->files().fingerprint("csv", "records")};
+                     split->files().fingerprint("csv", "records"),
+                     columns.class_names()};
     if (!split->files().held(columns.channels(), memory)) {
         return made_table(std::move(facts), [split = std::move(split)](int64_t row, std::span<float> values) {
             return split->records.make(row, *split->columns, values);

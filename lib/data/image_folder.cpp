@@ -32,6 +32,20 @@ bool hidden(const fs::path& path) {
     return path.filename().string().starts_with(".");
 }
 
+/// A link to nothing was a picture or a folder of them: left out silently it would make other data of a set. One that
+/// leads back would be told by a word of the system without its name.
+void check_link(const fs::path& link) {
+    std::error_code error;
+    const std::string target = fs::canonical(link, error).string();
+    if (error == std::errc::too_many_symbolic_link_levels) {
+        fail(ErrorKind::kData, "{}: a link that leads to itself", link.string());
+    }
+    if (error) fail(ErrorKind::kData, "{}: a link to nothing", link.string());
+    const std::string here = fs::canonical(link.parent_path(), error).string();
+    if (here == target || here.starts_with(target + "/"))
+        fail(ErrorKind::kData, "{}: a link to a folder that it lies in", link.string());
+}
+
 // Paths of pictures below a class folder, relative to it, in byte order. Adds to `visited` it and the folders in it.
 std::vector<std::string> pictures_in(const fs::path& folder, const char* key, std::vector<std::string>& visited) {
     visited.push_back(folder.string());
@@ -42,14 +56,14 @@ std::vector<std::string> pictures_in(const fs::path& folder, const char* key, st
          fs::recursive_directory_iterator(folder, fs::directory_options::follow_directory_symlink)) {
         if (hidden(entry.path())) continue;
         check_path(entry.path().native(), key);
+        if (entry.is_symlink()) check_link(entry.path());
         if (entry.is_directory()) {
             visited.push_back(entry.path().string());
             continue;
         }
         if (!entry.is_regular_file()) {
             if (!named_as_picture(entry.path())) continue;
-            fail(ErrorKind::kData, "{}: named as a picture, but {}", entry.path().string(),
-                 entry.exists() ? "it is no file" : "a link to nothing");
+            fail(ErrorKind::kData, "{}: named as a picture, but it is no file", entry.path().string());
         }
         if (named_as_picture(entry.path())) {
             found.push_back(entry.path().lexically_relative(folder).string());
@@ -170,7 +184,9 @@ class ImageFolder final : public PictureSource {
         size_t classes = 0;
         try {
             for (const auto& entry : fs::directory_iterator(folder)) {
-                if (hidden(entry.path()) || !entry.is_directory()) continue;
+                if (hidden(entry.path())) continue;
+                if (entry.is_symlink()) check_link(entry.path());
+                if (!entry.is_directory()) continue;
                 check_path(entry.path().native(), key);
                 found[entry.path().filename().string()].push_back(root);
                 ++classes;

@@ -95,7 +95,7 @@ ZipMember member_named(const RandomFile& file, const std::string& name) {
         names.push_back(array_name(member));
     }
     fail(ErrorKind::kData, "{}: no array {} in it; it has {} (data.x and data.y name the arrays)", file.path(), name,
-         fmt::join(names, ", "));
+         names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
 }
 
 }  // namespace

@@ -89,7 +89,9 @@ std::pair<std::vector<std::string>, bool> listed(const std::string& folder) {
 
 std::string foreign_kind(std::span<const std::byte> start) {
     using namespace std::string_view_literals;
-    constexpr std::array<std::pair<std::string_view, const char*>, 12> kForeign{{
+    constexpr const char* kPickle =
+        "a Python pickle, which is never read here: of CIFAR take the binary version, else save arrays with np.savez";
+    constexpr std::array<std::pair<std::string_view, const char*>, 14> kForeign{{
         {"BZh"sv, "packed with bzip2: run bunzip2 on it"},
         {"\xfd"
          "7zXZ\0"sv,
@@ -100,11 +102,12 @@ std::string foreign_kind(std::span<const std::byte> start) {
         {"PAR1"sv, "a Parquet file: save the table as CSV"},
         {"ARROW1"sv, "an Arrow file: save the table as CSV"},
         {"\x89HDF\r\n"sv, "an HDF5 file: save its arrays as .npz, or its table as CSV"},
-        {"\x80\x02"sv,
-         "a Python pickle, which is never read here: of CIFAR take the binary version, else save arrays with np.savez"},
-        {"\x80\x03"sv, "a Python pickle, which is never read here: save arrays with np.savez"},
-        {"\x80\x04"sv, "a Python pickle, which is never read here: save arrays with np.savez"},
-        {"\x80\x05"sv, "a Python pickle, which is never read here: save arrays with np.savez"},
+        {"\x80\x02"sv, kPickle},
+        {"\x80\x03"sv, kPickle},
+        {"\x80\x04"sv, kPickle},
+        {"\x80\x05"sv, kPickle},
+        {"\x89PNG"sv, "a PNG picture"},
+        {"\xff\xd8\xff"sv, "a JPEG picture"},
     }};
     constexpr size_t kTarMagicAt = 257;
     const std::string_view text = as_text(start);

@@ -44,7 +44,7 @@ bool needs_vocabulary(const TableColumn& column) {
 }  // namespace
 
 TableLearner::TableLearner(TableColumns& columns, bool squared)
-    : columns_(columns), seen_(columns.columns().size() + 1) {
+    : columns_(columns), seen_(columns.columns().size() + 1), typos_(columns.columns().size()) {
     TableColumn& label = columns_.label();
     if (squared) label.spec.type = ColumnType::kTarget;
     label_guessed_ = label.spec.guessed && label.spec.type == ColumnType::kLabel;
@@ -77,14 +77,24 @@ void TableLearner::look(const TableColumn& column, std::span<const std::string_v
 }
 
 /// One typing error makes categories, and another network, of a column of numbers.
-void TableLearner::warn_of_others(const std::string& column, const Seen& seen) {
+void TableLearner::warn_of_typos() {
     constexpr int64_t kFew = 10;  // one in so many
-    if (seen.others == 0 || seen.others * kFew > seen.count) return;
-    warn(
-        "column {} is taken for categories, as {} of its {} values are no numbers (the first: \"{}\"); if they are "
-        "missing "
-        "values, add them to data.missing, else say type = \"categorical\" in data.columns",
-        shown_path(column), seen.others, seen.count, shown_path(seen.other));
+    std::string first;
+    int64_t more = -1;
+    for (size_t c = 0; c < seen_.size(); ++c) {
+        const Seen& seen = seen_[c];
+        const bool label = c == columns_.columns().size();
+        if (seen.others == 0 || seen.others * kFew > seen.count) continue;
+        if (!label) typos_[c] = true;
+        if (++more > 0) continue;
+        const TableColumn& column = label ? columns_.label() : columns_.columns()[c];
+        first =
+            fmt::format("column {} is taken for categories, as {} of its {} values are no numbers (the first: \"{}\")",
+                        shown_path(column.spec.name), seen.others, seen.count, shown(seen.other));
+    }
+    if (more < 0) return;
+    warn("{}{}; if they are missing values, add them to data.missing, else say type = \"categorical\" in data.columns",
+         first, more == 0 ? "" : fmt::format(" (and {} more such column{})", more, more == 1 ? "" : "s"));
 }
 
 void TableLearner::end_guessing() {
@@ -94,11 +104,10 @@ void TableLearner::end_guessing() {
         const bool numbers = seen_[c].numbers && seen_[c].count > 0;
         spec.type = numbers ? ColumnType::kNumeric : ColumnType::kCategorical;
         spec.standard = numbers && spec.mean == 0 && spec.std == 1;
-        warn_of_others(spec.name, seen_[c]);
     }
     const Seen& label = seen_.back();
     if (label_guessed_ && label.numbers && !label.whole) columns_.label().spec.type = ColumnType::kTarget;
-    if (label_guessed_) warn_of_others(columns_.label().spec.name, label);
+    warn_of_typos();
     std::fill(seen_.begin(), seen_.end(), Seen());
 }
 
@@ -180,9 +189,10 @@ void TableLearner::warn_of_ids(const std::string& path) const {
     constexpr int kFew = 20;  // of so few rows each may well be another
     std::string first;
     int64_t others = -1;
-    for (const TableColumn& column : columns_.columns()) {
+    for (size_t c = 0; c < columns_.columns().size(); ++c) {
+        const TableColumn& column = columns_.columns()[c];
         const int64_t values = column.rows - column.missing;
-        const bool guessed = column.spec.guessed && column.spec.type == ColumnType::kCategorical;
+        const bool guessed = column.spec.guessed && column.spec.type == ColumnType::kCategorical && !typos_[c];
         if (!guessed || column.vocabulary.size() <= kFew || 2 * int64_t{column.vocabulary.size()} <= values) continue;
         if (++others > 0) continue;
         first = fmt::format("column {} is taken for categories, {} of them in {} rows", shown_path(column.spec.name),

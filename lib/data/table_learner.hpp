@@ -42,13 +42,14 @@ class TableLearner {
 
     void look(const TableColumn& column, std::span<const std::string_view> fields, Seen& seen) const;
     void add(TableColumn& column, Seen& seen, std::span<const std::string_view> fields, RowPlace place) const;
-    static void warn_of_others(const std::string& column, const Seen& seen);
+    void warn_of_typos();
     void warn_of_ids(const std::string& path) const;
     static void finish_column(TableColumn& column, const Seen& seen);
 
     TableColumns& columns_;
     bool label_guessed_ = false;
-    std::vector<Seen> seen_;  // of columns, then of the label
+    std::vector<Seen> seen_;   // of columns, then of the label
+    std::vector<bool> typos_;  // of columns: a warning says so already
     int64_t rows_ = 0;
 };
 

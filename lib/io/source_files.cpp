@@ -32,7 +32,8 @@ bool is_file(const std::string& path, const char* key) {
     if (fs::is_regular_file(status)) return true;
     if (!error && fs::exists(status)) return false;
     const bool gone = status.type() == fs::file_type::not_found;
-    fail(ErrorKind::kData, "{}: cannot read {}: {}", key, shown_path(path), gone ? "a link to nothing" : error.message());
+    fail(ErrorKind::kData, "{}: cannot read {}: {}", key, shown_path(path),
+         gone ? "a link to nothing" : error.message());
 }
 
 std::vector<std::string> matches(const std::string& pattern, const char* key) {
@@ -75,6 +76,8 @@ std::vector<std::string> listed_files(const std::vector<std::string>& paths, con
         }
         if (found.empty()) {
             if (fs::is_symlink(path, error)) is_file(path, key);  // says why it is none
+            if (!folder && fs::exists(path, error))
+                fail(ErrorKind::kData, "{}: cannot read {}: it is no file", key, path);
             fail(ErrorKind::kData, "{}: {}: {}", key, path,
                  folder ? "no file in this folder" : "no such file, and as a pattern it matches none");
         }

@@ -171,10 +171,19 @@ TEST_CASE("folders without classes, classes without pictures and missing folders
     put(folder, kCifar + "/3/00.png", "flat/0.png");
     put(folder, kCifar + "/3/00.png", "links/a/0.png");
     fs::create_symlink("nowhere.png", folder / "links/a/1.png");
+    put(folder, kCifar + "/3/00.png", "class/a/0.png");
+    fs::create_symlink("nowhere", folder / "class/b");
+    put(folder, kCifar + "/3/00.png", "loop/a/0.png");
+    fs::create_symlink("self", folder / "loop/self");
+    put(folder, kCifar + "/3/00.png", "around/a/0.png");
+    fs::create_symlink("../../around", folder / "around/a/up");
     put(folder, kCifar + "/3/00.png", "pipes/a/0.png");
     REQUIRE(::mkfifo((folder / "pipes/a/1.png").c_str(), 0600) == 0);
     const std::map<std::string, std::string> says{{"empty", "empty/a: a class without a picture"},
-                                                  {"links", "links/a/1.png: named as a picture, but a link to nothing"},
+                                                  {"links", "links/a/1.png: a link to nothing"},
+                                                  {"class", "class/b: a link to nothing"},
+                                                  {"loop", "loop/self: a link that leads to itself"},
+                                                  {"around", "around/a/up: a link to a folder that it lies in"},
                                                   {"pipes", "pipes/a/1.png: named as a picture, but it is no file"},
                                                   {"flat", "flat holds no folder"},
                                                   {"flat/0.png", "flat/0.png is no folder"},

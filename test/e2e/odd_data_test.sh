@@ -112,3 +112,97 @@ sed 's/oops/nan/' word.csv > nan.csv
 inspect nan.csv
 expect_exit 0
 expect_stderr_lines 0
+
+# --- A column of names of the rows: said once, with the key that leaves it out ------------------------------------------
+{ echo id,x,y; for i in {1..60}; do echo "r$i,$i.5,$((i % 2))"; done; } > ids.csv
+inspect ids.csv
+expect_exit 0
+expect_stderr "lockstep: warning: ids.csv: column id is taken for categories, 60 of them in 60 rows: if they name or number the rows, leave them out with type = \"skip\" in data.columns; hash or embedding makes fewer values of them"
+plan --set data.train=ids.csv
+expect_exit 0
+expect_stderr_lines 1
+plan --set data.train=ids.csv --set 'data.columns=[{name="id",type="skip"}]'
+expect_exit 0
+expect_stderr_lines 0
+expect_in_stdout "60 samples of 1x1x1, 2 classes"
+{ echo id,other,x,y; for i in {1..60}; do echo "r$i,o$((i / 2)),$i.5,$((i % 2))"; done; } > ids.csv
+inspect ids.csv
+expect_stderr_lines 1
+expect_in_stderr "60 rows (and 1 more such column): if they"
+for i in {1..60}; do sed -i "s/o$i,/o$((i % 15)),/" ids.csv; done # four rows a category: no id
+inspect ids.csv
+expect_stderr_lines 1
+expect_in_stderr "in 60 rows: if they"
+
+# --- Files under the names that they come with, and folders of them ------------------------------------------------------
+for name in a9a a9a.t heart.txt heart_scale; do
+    cp "$files/heart_scale" "$name"
+    inspect "$name"
+    expect_exit 0
+    expect_in_stdout "kind: libsvm"
+    expect_in_stdout "samples: 270"
+done
+mkdir records cifar
+cp "$files"/tfrecord/validation-0000* records
+inspect records
+expect_exit 3 # of two files one
+expect_in_stderr "validation-00001-of-00002; fetch them"
+mv records/validation-00000-of-00002 records/one.tfrecord
+inspect records
+expect_exit 0
+expect_in_stdout "kind: tfrecord"
+expect_in_stdout "files: 1"
+expect_in_stdout "records: 64"
+expect_in_stdout "features.image/encoded: bytes"
+gzip -c records/one.tfrecord > packed.gz
+inspect packed.gz
+expect_exit 0
+expect_in_stdout "records: 64"
+cp "$files/pictures/cifar10_test_first20.bin" cifar/data_batch_1.bin
+inspect cifar
+expect_exit 0
+expect_in_stdout "kind: cifar"
+expect_in_stdout "samples: 20"
+truncate -s 5000 cifar/data_batch_1.bin
+for path in cifar cifar/data_batch_1.bin; do
+    inspect $path
+    expect_exit 3
+    expect_stderr_lines 1
+    expect_in_stderr "cifar/data_batch_1.bin: 5000 bytes: a CIFAR-10 file has records of 3073 bytes"
+done
+inspect "$files/npy/xy_deflated.npz"
+expect_exit 0
+expect_in_stdout "  x                                f4 [20, 4]"
+inspect "$files/npy/xy_stored.npz" --json
+expect_in_stdout '"dtype": "f4"'
+
+# --- What is no data is called what it is, by name -----------------------------------------------------------------------
+said() { # FILE WORDS [EXIT]
+    inspect "$1"
+    expect_exit "${3:-3}"
+    expect_stdout ""
+    expect_stderr_lines 1
+    expect_in_stderr "$1"
+    expect_in_stderr "$2"
+}
+head -c 5000 /dev/zero > zeros.csv
+said zeros.csv "no text: a byte 00 at 0x0"
+printf 'Call me Ishmael.\nSome years ago\n' > prose.csv
+said prose.csv ':1: one field alone, "Call me Ishmael.", where a table has two at least'
+printf 'BZh91AY&SY' > packed.csv
+said packed.csv "packed with bzip2: run bunzip2 on it"
+for name in empty.csv empty.libsvm empty.npz empty.npy empty.bin empty.jpg empty.tfrecord empty; do
+    : > $name
+    said $name "$name: empty"
+done
+ln -s loop loop
+said loop "Too many levels of symbolic links"
+ln -s nothing dangling.csv
+mkdir links
+ln -s ../nothing links/a.csv
+cp small.csv links/b.csv
+for train in links 'links/*.csv' dangling.csv loop; do
+    plan --set "data.train=\"$train\""
+    expect_exit 3
+    expect_stderr_lines 1
+done
