@@ -102,8 +102,9 @@ std::pair<std::string, std::string> read_text(const std::string& path) {
 }
 
 void add_file(const std::string& path, Layers& out) {
-    const std::string name = one_line(path);
-    ConfigLayer layer{std::filesystem::absolute(path).parent_path().string(), {}};
+    const std::string name = path.empty() ? "-c \"\"" : one_line(path);  // a script's variable that is not set
+    std::error_code ignored;
+    ConfigLayer layer{std::filesystem::absolute(path, ignored).parent_path().string(), {}};
     Flattener flattener(layer, name);
     const auto [text, reason] = read_text(path);
     const TomlDocument document = parse_toml(text, name);

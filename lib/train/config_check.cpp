@@ -14,6 +14,7 @@ namespace {
 
 /// By the names of things alone: shapes may not be known.
 bool has_batch_norm(const Config::Model& model) {
+    if (model.name == "googlenet") return model.flavor != "tf";
     if (model.name != "custom") return model.name.starts_with("resnet");
     return std::any_of(model.layers.begin(), model.layers.end(), [](const ConfigTable& layer) {
         const ConfigTable::Value* kind = layer.find("kind");

@@ -195,6 +195,10 @@ TEST_CASE("a file that cannot be read is named with the reason, and the kind is 
     const auto directory = caught([&] { load_config({{folder.path()}, {}, {}, "/"}); });
     REQUIRE(directory);
     CHECK(directory->message == folder.path() + ": cannot be read: Is a directory");
+    const auto unset = caught([&] { load_config({{""}, {}, {}, "/"}); });
+    REQUIRE(unset);
+    CHECK(unset->kind == ErrorKind::kUsage);
+    CHECK(unset->message == "-c \"\": cannot be read: No such file or directory");
 }
 
 TEST_CASE("a path that no TOML file could hold is refused") {
