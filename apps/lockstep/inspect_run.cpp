@@ -122,11 +122,14 @@ class RunInspector {
         }
         std::sort(folders.begin(), folders.end());
         for (const std::string& folder : folders) {
-            note([&] {
+            const auto check = [&] {
                 if (!is_there(fs::path(folder) / "state.json"))
                     fail(ErrorKind::kData, "{}: damaged checkpoint: it has no state.json", folder);
                 static_cast<void>(read_checkpoint(folder));
-            });
+            };
+            const std::size_t before = damaged_.size();
+            note(check);
+            if (!is_there(folder)) damaged_.resize(before);  // a training that goes on has taken it away meanwhile
         }
         if (const std::string newest = newest_checkpoint(run_.checkpoints()); !newest.empty())
             facts_["checkpoint"] = newest;
