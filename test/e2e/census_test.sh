@@ -93,8 +93,15 @@ expect_exit 0
 # --- Learned columns are those of the run, or none -------------------------------------------------------------------------
 cp "$files/california_housing.csv" changed.csv
 run "$lockstep" train -c housing.toml --set "data.train=$PWD/changed.csv" --out learned
-run "$lockstep" eval --run learned --set data.validation=0.2
+run "$lockstep" eval --run learned --set data.validation=0.2 # other rows have other means
+expect_exit 2
+expect_in_stderr "is no longer what the run was trained on (csv"
+run mpi 2 "$lockstep" train -c housing.toml --set "data.train=$PWD/changed.csv" --set data.validation=0.2 --out held
+run "$lockstep" eval --run held --split validation --json
 expect_exit 0
+expect_in_stdout '"count":206'
+run "$lockstep" eval --run held --set seed=2
+expect_exit 2
 sed -i '$d' changed.csv
 for command in eval predict; do
     run mpi 2 "$lockstep" $command --run learned
