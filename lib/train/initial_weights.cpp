@@ -44,8 +44,9 @@ std::vector<std::byte> weights_file(const std::string& path) {
 /// trainers wrap a model in another (DistributedDataParallel: "module.", torch.compile: "_orig_mod.").
 std::string prefix_of(const SafetensorsFile& file, const ParameterTable& parameters) {
     const std::string& first = parameters.stored().front().name;
+    const std::string end = fmt::format(".{}", first);
     for (const TensorView& tensor : file.tensors()) {
-        if (!std::string_view(tensor.name).ends_with("." + first)) continue;
+        if (!std::string_view(tensor.name).ends_with(end)) continue;
         const std::string prefix = tensor.name.substr(0, tensor.name.size() - first.size());
         const auto& own = parameters.stored();
         if (std::all_of(own.begin(), own.end(), [&](const Parameter& p) { return file.find(prefix + p.name); }))

@@ -211,7 +211,7 @@ TEST_CASE("names that all stand behind that of a wrapper are told in one line, o
     };
     for (const std::string prefix : {"module.", "_orig_mod.", "module._orig_mod."}) {
         const std::string line = refusal(prefix, 0);
-        CHECK_THAT(line, Catch::Contains("the model's names behind \"" + prefix + "\""));
+        CHECK_THAT(line, Catch::Contains(fmt::format("the model's names behind \"{}\"", prefix)));
         CHECK(line.find('\n') == std::string::npos);
     }
     CHECK_THAT(refusal("module.", 1), Catch::Contains("which the model needs") && !Catch::Contains("behind"));
