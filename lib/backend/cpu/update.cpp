@@ -78,12 +78,26 @@ HWY_INLINE UpdateLanes lanes_of(const UpdateParams& p) {
             all(p.trust)};
 }
 
+/// body(i, lanes) for every vector of [0, n), four runs of a page side by side: one run of each array alone leaves a
+/// sixth of the memory's speed unused.
+template <class Body>
+HWY_INLINE void for_each_vector_in_runs(int64_t n, Body body) {
+    constexpr int64_t kRun = 1024, kRuns = 4;
+    int64_t begin = 0;
+    for (; begin + kRuns * kRun <= n; begin += kRuns * kRun) {
+        for (int64_t i = begin; i < begin + kRun; i += kLanes) {
+            for (int64_t run = 0; run < kRuns; ++run) body(i + run * kRun, int64_t{kLanes});
+        }
+    }
+    for_each_vector(n - begin, [&](int64_t i, int64_t lanes) LOCKSTEP_LAMBDA { body(begin + i, lanes); });
+}
+
 template <OptimizerKind kKind>
 HWY_INLINE void update_as(const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0,
                           float* slot1, float* direction) {
     using Kind = OptimizerKind;
     const UpdateLanes p = lanes_of(params);
-    for_each_vector(n, [&](int64_t i, int64_t lanes) LOCKSTEP_LAMBDA {
+    for_each_vector_in_runs(n, [&](int64_t i, int64_t lanes) LOCKSTEP_LAMBDA {
         FloatVec weight = load(w + i, lanes);
         FloatVec g = p.scaled(load(gradient + i, lanes), weight);
         if (p.clips) g = hn::Mul(g, p.clip);
