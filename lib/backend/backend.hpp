@@ -184,6 +184,8 @@ class Backend : public NormOperations, public LossOperations, public FeatureOper
 
     // The update.
     virtual bool all_finite(Stream&, int64_t n, const float* x) = 0;
+    /// Whether every |x| is below `limit`, where the device can say so at once; else false.
+    virtual bool surely_below(Stream&, int64_t /*n*/, const float* /*x*/, float /*limit*/) { return false; }
     /// sum of squares of g = fma(l2, w, G / divisor) over one tensor of n elements, in the order of the definition:
     /// blocks of 4096, 16 fp64 chains each.
     virtual double square_sum(Stream&, int64_t n, const float* gradient, const float* w, float divisor, float l2) = 0;

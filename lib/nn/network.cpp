@@ -47,10 +47,15 @@ std::string Network::summary() const {
     return lines;
 }
 
+bool Network::sums_surely_finite() const {
+    return state_->sums_surely_finite;
+}
+
 void Network::train_step(const NetworkInput& input, int shards, ShardRange range, std::span<const int64_t> sizes,
                          const float* weights, std::span<float* const> partial, FunctionRef<void(int64_t first)> ready,
                          FunctionRef<void()> pass_done) {
     State& state = *state_;
+    state.sums_surely_finite = state.worth_looking_at_factors(input.rows);
     if (input.rows == 0 && !state.norms.any()) return ready(0);  // a rank without samples: it has no partial sums
     const StepPattern& pattern = state.pattern_for(true, shards, range, sizes, input.alone);
     const PassProgram& program = pattern.program;

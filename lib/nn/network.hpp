@@ -68,6 +68,10 @@ class Network {
         const NetworkInput& input, int shards, ShardRange range, std::span<const int64_t> sizes, const float* weights,
         std::span<float* const> partial, FunctionRef<void(int64_t first)> ready, FunctionRef<void()> pass_done = [] {});
 
+    /// Whether what the last train_step left in `partial` can hold no infinity and no NaN, nor can any sum of it, known
+    /// without reading it. False where that is not known for sure, or not worth finding out.
+    bool sums_surely_finite() const;
+
     /// After a step that changes the weights, before the next one: running values go on by the moments of its whole
     /// batch. Collective where there is batch norm, else nothing.
     void update_running(float* weights);

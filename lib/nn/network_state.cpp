@@ -115,6 +115,16 @@ std::shared_ptr<StepPlan> Network::State::adopt(StepPlan plan) {
     return plans[number];
 }
 
+/// Where the gradients of dense layers are several times what they are sums of, and the host waits for both alike.
+bool Network::State::worth_looking_at_factors(int rows) const {
+    if (graphs != nullptr || graph.model.prefix > 0 || rows == 0 || rows > 1 << 24) return false;
+    int64_t factors = 0;
+    for (const LayerSpec& layer : graph.model.layers) {
+        if (layer.has_weights()) factors += rows * (layer.in.elements() + layer.out.elements());
+    }
+    return graph.model.parameters.flat_elements() > 2 * factors;
+}
+
 /// One pass over its rows; `ready` as in train_step.
 void Network::State::run_pass(const StepPattern& pattern, std::size_t number, const NetworkInput& input,
                               const float* weights, std::span<float* const> partial,
@@ -143,6 +153,7 @@ void Network::State::run_pass(const StepPattern& pattern, std::size_t number, co
     rows.labels += pass.first_row;
     rows.positions += pass.first_row;
     StepRun run(graph, plan, arena->data(), rows, weights, &norms, pattern.first_leaf[number]);
+    if (sums_surely_finite) run.look_at_factors();
     const auto work = [&](FunctionRef<void(int64_t first)> done) {
         auto gradients_final = [&, end = flat](int64_t first) mutable {
             add(kLead + first, kLead + end);
@@ -154,6 +165,7 @@ void Network::State::run_pass(const StepPattern& pattern, std::size_t number, co
         add(kLeadLoss, kLeadLoss + 1);
         done(flat);
         run.backward_suffix(gradients_final);
+        sums_surely_finite = run.surely_finite();
         if (graph.leaf_elements > 0) {
             run.backward_prefix();
             gradients_final(0);

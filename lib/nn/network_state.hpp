@@ -58,6 +58,7 @@ struct Network::State {
                   std::span<float* const> partial, FunctionRef<void(int64_t first)> ready);
     std::span<const uint64_t> key_of(const StepPattern& pattern, std::size_t number, const NetworkInput& rows,
                                      const float* weights, std::span<float* const> partial);
+    bool worth_looking_at_factors(int rows) const;
     void tell_final(FunctionRef<void(int64_t first)> ready) const;
     /// Floats of a sum of gradients.
     int64_t sum_floats() const { return kLead + graph.model.parameters.flat_elements(); }
@@ -78,6 +79,7 @@ struct Network::State {
     NormExchange norms;
     std::vector<uint64_t> key;  // of the graph asked for last
     std::vector<std::unique_ptr<StepPattern>> patterns;
+    bool sums_surely_finite = false;  // of the last step
     uint64_t patterns_made = 0;
     std::vector<std::shared_ptr<StepPlan>> plans;  // by their numbers; patterns whose passes are alike share them
     int64_t uses = 0;

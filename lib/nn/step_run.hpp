@@ -26,6 +26,10 @@ class StepRun {
     void loss();
     /// Last layer first. A layer's weight gradient follows its data gradient at once, so that its bucket leaves early.
     void backward_suffix(FunctionRef<void(int64_t first)> ready);
+    /// Makes backward_suffix look at what its weight gradients are sums of, which is far less than they are where
+    /// layers are large, and say whether none of them can have overflowed (surely_finite).
+    void look_at_factors() { surely_finite_ = true; }
+    bool surely_finite() const { return surely_finite_; }
     /// Block by block, each stream its range; a shard's gradients are leaves, added as the leaf program says.
     void backward_prefix();
 
@@ -44,6 +48,7 @@ class StepRun {
     void leave_moments(std::size_t border, Stream& stream, Block block, int r);
     void leave_sums(std::size_t border, Stream& stream, Block block, int r, float* leaf);
     void add(Stream& stream, SlotAdd operands, int64_t begin, int64_t end);
+    bool factors_are_small(std::size_t i) const;
     bool is_border(std::size_t i) const { return i < model_.prefix && model_.layers[i].is_border(); }
 
     Block all_rows() const { return {0, input_.rows, 0}; }
@@ -68,6 +73,7 @@ class StepRun {
     const float* weights_;
     NormExchange* norms_;
     int first_leaf_;
+    bool surely_finite_ = false;
 };
 
 }  // namespace lockstep

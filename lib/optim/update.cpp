@@ -91,15 +91,15 @@ UpdateBytes update_bytes(const OptimizerSpec& spec, std::span<const UpdateTensor
 }
 
 UpdateResult Update::apply(const float* gradient, float loss_sum, int64_t b, int64_t u, float lr, double lr_double,
-                           float* weights, float loss_scale) {
+                           float* weights, float loss_scale, bool surely_finite) {
     const float divisor = (spec_.average ? static_cast<float>(b) : 1.0F) * loss_scale;
     const bool sums = wants_norm(spec_) || kind_ == OptimizerKind::kLars;
     const double squares = sums ? square_sums(gradient, weights, divisor) : std::nan("");
     UpdateResult result;
     // G is finite exactly where g = G / b is; gaps between tensors hold zeros. A finite sum of squares shows it without
     // a pass of its own.
-    if (!std::isfinite(loss_sum) ||
-        (!std::isfinite(squares) && !backend_.all_finite(backend_.main(), flat_elements_, gradient))) {
+    if (!std::isfinite(loss_sum) || (!surely_finite && !std::isfinite(squares) &&
+                                     !backend_.all_finite(backend_.main(), flat_elements_, gradient))) {
         result.finite = false;
         return result;
     }

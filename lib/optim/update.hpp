@@ -46,8 +46,9 @@ class Update {
     /// updates done. `loss_scale`: a power of two that G was multiplied by.
     /// Non-finite are an element of G or the loss, and nothing else: where finite elements have a norm beyond fp32, it
     /// counts as infinite and clips the gradient to 0.
+    /// `surely_finite`: the caller knows that all of G is finite, and it is not read to find out.
     UpdateResult apply(const float* gradient, float loss_sum, int64_t b, int64_t u, float lr, double lr_double,
-                       float* weights, float loss_scale = 1);
+                       float* weights, float loss_scale = 1, bool surely_finite = false);
 
     /// Optimizer state, flat as the weights: names ("momentum"; "m", "v") and arrays; for checkpoints.
     struct Slot {

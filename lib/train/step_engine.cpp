@@ -142,8 +142,10 @@ StepOutcome StepEngine::step() {
     const int64_t u = batch.at.update;
     const float lr = schedule_.lr(u);
     const int64_t done = u - (loss_scale_ ? loss_scale_->state().skipped : 0);
+    // What this rank knows of its own sums says nothing of other ranks'.
+    const bool surely_finite = comm_.size() == 1 && network_.sums_surely_finite();
     const UpdateResult result = update_.apply(total + kLead, loss_sum, batch.global_size, done, lr,
-                                              schedule_.lr_double(u), weights(), input.loss_scale);
+                                              schedule_.lr_double(u), weights(), input.loss_scale, surely_finite);
     StepOutcome outcome{.at = batch.at,
                         .loss = loss_sum / static_cast<float>(batch.global_size),
                         .lr = lr,

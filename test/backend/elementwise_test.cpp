@@ -160,6 +160,30 @@ TEST_CASE("the finite check finds one bad value anywhere, and the largest float 
     }
 }
 
+TEST_CASE("values are surely below a limit where every magnitude is, and neither the limit nor a NaN is") {
+    Random random;
+    INFO("seed " << random.seed());
+    const auto backends = every_backend();
+    const float limit = 0x1p40F, under = std::nextafter(limit, 0.0F);
+    const float bad[] = {limit, -limit, 2 * limit, kInfinity, -kInfinity, kNaN};
+    for (const int64_t n : {1, 15, 33, 16400, 300000}) {
+        for (const NamedBackend& on : backends) {
+            if (!on->host_sees_device()) continue;  // it may leave the question open
+            INFO(on.name << ", n " << n);
+            const OnDevice x(on, Floats(n, under));
+            REQUIRE(on->surely_below(on.main(), n, x.data(), limit));
+            for (const float one : bad) {
+                const int64_t at = random.in(0, static_cast<int>(n) - 1);
+                on->upload(on.main(), &one, x.data() + at, sizeof one);
+                REQUIRE(!on->surely_below(on.main(), n, x.data(), limit));
+                const float fine = -under;
+                on->upload(on.main(), &fine, x.data() + at, sizeof fine);
+                REQUIRE(on->surely_below(on.main(), n, x.data(), limit));
+            }
+        }
+    }
+}
+
 TEST_CASE("columns are gathered in the order asked for, repeated ones and all") {
     Random random;
     INFO("seed " << random.seed());

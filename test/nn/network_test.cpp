@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <limits>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/cpu_backend.hpp"
@@ -230,6 +231,46 @@ TEST_CASE("a loss that overflows reaches the lead as it is") {
     const std::vector<int64_t> sizes{2, 2};
     const StepSums step = world_step(network, *backend, samples, sizes, 1, weights);
     CHECK_FALSE(std::isfinite(step.loss));
+}
+
+TEST_CASE("sums are surely finite where all that they are made of is small, and not where one value is large or none") {
+    const NamedSpec mlp = small_networks()[0];
+    const std::vector<int64_t> sizes{1, 2, 1};
+    for (const Isa isa : available_isas()) {
+        const auto backend = make_cpu_backend({isa, 2});
+        for (const int64_t most_rows : {0, 2}) {
+            Network network(mlp.spec, *backend, most_rows);
+            const std::vector<float> weights = some_weights(network.parameters());
+            const Samples small = random_samples(mlp.spec.input, mlp.spec.classes, 4, 9);
+            const auto surely_finite = [&](const Samples& samples, const std::vector<float>& w) {
+                world_step(network, *backend, samples, sizes, 1, w);
+                return network.sums_surely_finite();
+            };
+            CAPTURE(isa_name(isa), most_rows);
+            REQUIRE(surely_finite(small, weights));
+            for (const float value : {0x1p41F, 3e38F, std::numeric_limits<float>::quiet_NaN()}) {
+                CAPTURE(value);
+                Samples large = small;  // in the first pass alone, where there are several
+                large.pixels[3] = value;
+                CHECK_FALSE(surely_finite(large, weights));
+                std::vector<float> heavy = weights;  // of the last layer: what comes back from it is large
+                heavy[heavy.size() - 40] = value;
+                CHECK_FALSE(surely_finite(small, heavy));
+                CHECK(surely_finite(small, weights));
+            }
+        }
+    }
+}
+
+TEST_CASE("whether sums are surely finite is left open where it costs as much as reading them") {
+    const auto backend = make_cpu_backend({});
+    for (const auto& [named, rows] : {std::pair{small_networks()[0], 20}, {small_networks()[3], 2}}) {
+        Network network(named.spec, *backend);
+        const Samples samples = random_samples(named.spec.input, named.spec.classes, rows, 9);
+        world_step(network, *backend, samples, even(rows, 2), 1, some_weights(network.parameters()));
+        CAPTURE(named.name, rows);
+        CHECK_FALSE(network.sums_surely_finite());
+    }
 }
 
 TEST_CASE("rows that do not match the shards are refused") {

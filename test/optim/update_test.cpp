@@ -1,6 +1,7 @@
 // Each optimizer's first steps worked out by hand, and the order of what happens to a gradient before them.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 
 #include "optim/update_trial.hpp"
 
@@ -40,6 +41,15 @@ TEST_CASE("nesterov looks ahead: w -= lr (g + m v)") {
     CHECK(trial.weights()[0] == -0.375F);
     trial.step({2}, 1, 0.25);
     CHECK(trial.everything() == std::vector<float>{-1.1875F, 2.5F});
+}
+
+TEST_CASE("a gradient that is surely finite is not read to find out, a loss is") {
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    Trial trial(optimizer("sgd"), one_tensor(2), {1, 2});
+    CHECK_FALSE(trial.step({nan, 1}, 1, 1).finite);
+    CHECK_FALSE(trial.step({1, 1}, 1, 1, nan, true).finite);
+    CHECK(trial.weights() == std::vector<float>{1, 2});
+    CHECK(trial.step({nan, 1}, 1, 1, 1, true).finite);  // the caller's word
 }
 
 TEST_CASE("adam's first step on w = 1, g = 1 with lr 0.1 gives 0.9") {

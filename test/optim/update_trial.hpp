@@ -32,10 +32,11 @@ class Trial {
           gradient_(backend_->allocate(weights.size() * sizeof(float))) {
         std::memcpy(weights_->data(), weights.data(), weights.size() * sizeof(float));
     }
-    UpdateResult step(const std::vector<float>& gradient, int64_t b, double lr, float loss_sum = 1) {
+    UpdateResult step(const std::vector<float>& gradient, int64_t b, double lr, float loss_sum = 1,
+                      bool surely_finite = false) {
         std::memcpy(gradient_->data(), gradient.data(), gradient.size() * sizeof(float));
         return update_.apply(gradient_->floats(), loss_sum, b, ++updates_, static_cast<float>(lr), lr,
-                             weights_->floats());
+                             weights_->floats(), 1, surely_finite);
     }
     std::vector<float> weights() { return {weights_->floats(), weights_->floats() + count_}; }
     std::vector<float> everything() {

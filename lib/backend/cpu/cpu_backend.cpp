@@ -109,7 +109,10 @@ class CpuBackend final : public CpuOperations {
     void fold_rows(Stream& stream, const FoldProgram& fold, int columns, const float* x,
                    std::span<float* const> out) override;
 
-    bool all_finite(Stream& stream, int64_t n, const float* x) override;
+    bool all_finite(Stream& stream, int64_t n, const float* x) override {
+        return surely_below(stream, n, x, std::numeric_limits<float>::infinity());
+    }
+    bool surely_below(Stream& stream, int64_t n, const float* x, float limit) override;
     double square_sum(Stream& stream, int64_t n, const float* gradient, const float* w, float divisor,
                       float l2) override;
     void update(Stream& stream, const UpdateParams& params, int64_t n, const float* gradient, float* w, float* slot0,
@@ -217,16 +220,16 @@ void CpuBackend::fold_rows(Stream& stream, const FoldProgram& fold, int columns,
     });
 }
 
-bool CpuBackend::all_finite(Stream& stream, int64_t n, const float* x) {
+bool CpuBackend::surely_below(Stream& stream, int64_t n, const float* x, float limit) {
     constexpr int64_t kPiece = int64_t{1} << 18;  // looked at between two looks at what other threads found
-    std::atomic<bool> finite = true;
+    std::atomic<bool> below = true;
     for_elements(stream, n, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end && finite.load(std::memory_order_relaxed); i += kPiece) {
-            if (!elementwise_.all_finite(std::min(kPiece, end - i), x + i))
-                finite.store(false, std::memory_order_relaxed);
+        for (int64_t i = begin; i < end && below.load(std::memory_order_relaxed); i += kPiece) {
+            if (!elementwise_.all_below(std::min(kPiece, end - i), x + i, limit))
+                below.store(false, std::memory_order_relaxed);
         }
     });
-    return finite.load();
+    return below.load();
 }
 
 double CpuBackend::square_sum(Stream& stream, int64_t n, const float* gradient, const float* w, float divisor,

@@ -46,10 +46,10 @@ void scale(int64_t n, float factor, float* x) {
 }
 
 /// The largest magnitude, compared as an integer: infinities and NaNs have all exponent bits set, so they are largest.
-bool all_finite(int64_t n, const float* x) {
+bool all_below(int64_t n, const float* x, float limit) {
     const FloatTag d;
     const hn::RebindToSigned<FloatTag> di;
-    const auto infinity = hn::Set(di, 0x7f800000);
+    const auto bound = hn::BitCast(di, hn::Set(d, limit));
     const auto magnitude = hn::Set(di, 0x7fffffff);
     const auto at = [&](const float* p)
                         LOCKSTEP_LAMBDA { return hn::And(hn::BitCast(di, hn::LoadU(d, p)), magnitude); };
@@ -67,13 +67,13 @@ bool all_finite(int64_t n, const float* x) {
                 second = hn::Max(second, at(p + (run + 1) * kRun + i));
             }
         }
-        if (!hn::AllTrue(di, hn::Lt(hn::Max(largest, second), infinity))) return false;
+        if (!hn::AllTrue(di, hn::Lt(hn::Max(largest, second), bound))) return false;
     }
     auto largest = hn::Zero(di);
     for (int64_t i = begin; i < n; i += kLanes) {
         largest = hn::Max(largest, hn::And(hn::BitCast(di, load(x + i, n - i)), magnitude));
     }
-    return hn::AllTrue(di, hn::Lt(largest, infinity));
+    return hn::AllTrue(di, hn::Lt(largest, bound));
 }
 
 /// `Vectors` vectors of columns at once: their chains are independent, which hides the latency of an addition.
@@ -115,7 +115,7 @@ void fold_rows(const FoldProgram& fold, int columns, int begin, int end, const f
 
 }  // namespace
 
-constexpr ElementwiseKernels kElementwise = {relu, relu_backward, add, scale, all_finite, fold_rows};
+constexpr ElementwiseKernels kElementwise = {relu, relu_backward, add, scale, all_below, fold_rows};
 
 }  // namespace lockstep::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -126,7 +126,7 @@ namespace lockstep {
 namespace {
 
 constexpr ElementwiseKernels kScalarElementwise = {reference::relu,  reference::relu_backward, reference::add,
-                                                   reference::scale, reference::all_finite,    reference::fold_rows};
+                                                   reference::scale, reference::all_below,     reference::fold_rows};
 
 }  // namespace
 

@@ -20,7 +20,7 @@ struct ElementwiseKernels {
     void (*relu_backward)(int64_t n, const float* y, float* dy);
     void (*add)(int64_t n, const float* left, const float* right, float* dst);
     void (*scale)(int64_t n, float factor, float* x);
-    bool (*all_finite)(int64_t n, const float* x);
+    bool (*all_below)(int64_t n, const float* x, float limit);
     /// Columns [begin, end) of x [rows][columns].
     void (*fold_rows)(const FoldProgram& fold, int columns, int begin, int end, const float* x,
                       std::span<float* const> out);

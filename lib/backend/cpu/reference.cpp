@@ -117,9 +117,9 @@ void scale(int64_t n, float factor, float* x) {
     for (int64_t i = 0; i < n; ++i) x[i] = factor * x[i];
 }
 
-bool all_finite(int64_t n, const float* x) {
+bool all_below(int64_t n, const float* x, float limit) {
     for (int64_t i = 0; i < n; ++i) {
-        if (!std::isfinite(x[i])) return false;
+        if (!(std::fabs(x[i]) < limit)) return false;
     }
     return true;
 }

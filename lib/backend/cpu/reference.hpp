@@ -23,7 +23,8 @@ void relu_backward(int64_t n, const float* y, float* dy);
 void add(int64_t n, const float* left, const float* right, float* dst);
 /// x = factor * x: one product.
 void scale(int64_t n, float factor, float* x);
-bool all_finite(int64_t n, const float* x);
+/// |x| < limit; no NaN is.
+bool all_below(int64_t n, const float* x, float limit);
 /// Per column: plain adds from +0 over a shard's rows, then the fold program's additions.
 void fold_rows(const FoldProgram& fold, int columns, int begin, int end, const float* x, std::span<float* const> out);
 
