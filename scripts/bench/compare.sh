@@ -46,7 +46,7 @@ launched() {   # RANKS COMMAND...
 }
 ours() {       # RANKS MODEL PRECISION ARITHMETIC
   rm -rf "$scratch/run"
-  launched "$1" "$lockstep" train -q -c "$(config_of "$2")" --out "$scratch/run" --set train.steps="$steps" --set batch.size="$(batch_of "$2")" --set device.threads=1 \
+  launched "$1" "$lockstep" train -q -c "$(config_of "$2")" --out "$scratch/run" --set train.steps="$steps" --set batch.size="$(batch_of "$2")" --set device.threads=1 --set log.every=1 \
     --set device.backend="$device" --set device.arithmetic="$4" --set device.precision="$3"
 }
 theirs() {     # RANKS MODEL PRECISION

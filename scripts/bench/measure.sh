@@ -43,9 +43,14 @@ machine() {
     END { printf "- load average at the start of a run: %s..%s; processes outside a run used up to %s %% of the cores\n", lo, hi, o }' "$results"
 }
 
-# The last figure that Lockstep reports: training time only, no start-up, evaluation or saving.
-lockstep_figure() { sed -n '/"event":"end"/s/.*"samples_per_s":\([0-9.eE+-]*\).*/\1/p' "$scratch/run/metrics.jsonl" | tail -n 1; }
-# Peers print one JSON line; theirs is from the median step after warm-up.
+# Of both sides the figure is that of the median step after warm-up. Lockstep's is found in the lines of a run that logs every step: their first
+# tenth, and at least three of them, are warm-up, as peers are told. Logging is part of its steps.
+lockstep_figure() {
+  sed -n '/"event":"step"/s/.*"samples_per_s":\([0-9.eE+-]*\).*/\1/p' "$scratch/run/metrics.jsonl" |
+    awk '{ v[NR] = $1 } END { w = int(NR / 10); if (w < 3) w = 3; for (i = w + 1; i <= NR; ++i) print v[i] }' | sort -g |
+    awk '{ v[NR] = $1 } END { if (NR) print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+}
+# Peers print one JSON line.
 peer_figure() { sed -n 's/.*"samples_per_s": *\([0-9.eE+-]*\).*/\1/p' "$1" | tail -n 1; }
 
 bench_begin() {
@@ -67,7 +72,7 @@ train_with() {
   rm -rf "$scratch/run"
   # One rank is held on one core, as its single-process peer is.
   if [ "$np" = 1 ]; then command=(taskset -c 0); else command=(mpirun --bind-to none -np "$np"); fi
-  command+=("$lockstep" train -q -c "$root/configs/bench_$model.toml" --out "$scratch/run" --set device.threads=1)
+  command+=("$lockstep" train -q -c "$root/configs/bench_$model.toml" --out "$scratch/run" --set device.threads=1 --set log.every=1)
   for setting; do command+=(--set "$setting"); done
   "${command[@]}"
 }
