@@ -61,10 +61,13 @@ for format in cifar image_folder tfrecord; do
     expect_exit 0
     cmp predicted-1.csv predicted-3.csv || fail "$format: predictions differ"
 done
-samples() { sed -nE 's/.*"samples": *([0-9]+).*/\1/p' stdout | head -n 1; }
-run "$lockstep" plan -c tfrecord.toml
-expect_exit 0
-expect_in_stdout "128"
+for case in "cifar 20 2 20" "image_folder 20 2 20" "tfrecord 128 8 64"; do
+    read -r format samples steps tested <<< "$case"
+    run "$lockstep" plan -c "$format.toml" --json
+    expect_exit 0
+    expect_in_stdout "{\"samples\":$samples,\"batch\":16,\"shards\":8,\"layout\":\"batch\",\"steps_per_epoch\":$steps,"
+    expect_in_stdout "\"test_samples\":$tested,"
+done
 run mpi 3 "$lockstep" verify -c tfrecord.toml --steps 5
 expect_exit 0
 
@@ -95,6 +98,24 @@ head -c 1000 "$files/pictures/cifar10_png/3/08.png" > odd/b/cut.png
 run mpi 2 "$lockstep" train -c image_folder.toml --out bad --set data.train='"odd"' --set data.test='"odd"'
 expect_exit 3
 expect_in_stderr "odd/b/cut.png: truncated"
+expect_in_stderr "replace or remove this picture"
+expect_in_stderr "of epoch 0); lockstep inspect --deep names all that are damaged"
+# All of them at once, before a training: the files beside them are read on.
+cp odd/b/cut.png odd/a/cut.png
+run "$lockstep" inspect odd
+expect_exit 0
+run "$lockstep" inspect odd --deep
+expect_exit 3
+expect_stderr_lines 2
+expect_in_stderr "odd/a/cut.png: truncated"
+expect_in_stderr "odd/b/cut.png: truncated"
+expect_in_stdout "samples_read: 3"
+rm odd/a/cut.png
+run "$lockstep" inspect "$files/pictures/cifar10_png" --deep --json
+expect_exit 0
+expect_in_stdout '"samples_read": 20'
+run "$lockstep" inspect "$records/bad_data_crc.tfrecord" --deep
+expect_exit 3
 cp "$files/../../io/files/pictures/jpeg/pillow_hopper.jpg" odd/b/cut.png
 sed '/^shape/d' image_folder.toml > any_size.toml
 run "$lockstep" train -c any_size.toml --out bad --set data.train='"odd"' --set data.test='"odd"'
@@ -108,6 +129,19 @@ truncate -s $((3073 * 400000)) large.bin
 picture_config cifar '"large.bin"' '"large.bin"' "[4, 4, 3]" | sed '/^test/d; s/^epochs.*/steps = 3/' > large.toml
 limited() { (ulimit -v 700000 && exec "$@"); }
 run limited "$lockstep" train -c large.toml --out large --set device.threads=1
+expect_exit 0
+# NumPy's arrays on their own: 1.2 GB of floats.
+npy_header() { # TYPE SHAPE
+    local words="{'descr': '$1', 'fortran_order': False, 'shape': $2, }"
+    printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$words"
+}
+npy_header '<f4' '(400000, 768)' > x.npy
+truncate -s $((128 + 4 * 768 * 400000)) x.npy
+npy_header '|u1' '(400000,)' > y.npy
+truncate -s $((128 + 400000)) y.npy
+sed 's/^format.*/format = "npz"/; s/^train = .*/train = { images = "x.npy", labels = "y.npy" }/; /^shape/d; /^resized_crop/d' large.toml > npy.toml
+sed -i '/^\[augment\]/,/^\[model\]/{/^\[model\]/!d}' npy.toml
+run limited "$lockstep" train -c npy.toml --out npy --set device.threads=1
 expect_exit 0
 { printf '\x00\x00\x08\x04\x00\x06\x1a\x80\x00\x00\x00\x20\x00\x00\x00\x20\x00\x00\x00\x03'; } > large.idx
 truncate -s $((20 + 3072 * 400000)) large.idx
