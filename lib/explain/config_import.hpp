@@ -29,6 +29,8 @@ void import_estimator(CommandLine& line, Imported& config);
 void import_horovod(CommandLine& line, Imported& config);
 void import_ddp(CommandLine& line, Imported& config);
 
+inline constexpr int64_t kImageNetSamples = 1'281'167, kImageNetTestSamples = 50'000;  // samples
+
 /// A data set of a known name: how many samples, and the lines of [data] for files below `folder` ("": synthetic).
 int64_t import_known_data(std::string_view name, const std::string& folder, int64_t side, Imported& config);
 

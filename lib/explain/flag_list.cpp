@@ -193,13 +193,15 @@ std::optional<std::string> FlagList::take_text(std::initializer_list<std::string
 }
 
 std::string printable(std::string_view text) {
-    std::string line = shown_text(text, LineEnds::kEscaped);
-    for (const char* separator : {"\u2028", "\u2029"}) {  // of lines and of paragraphs: no control characters
-        const std::string_view bytes(separator);
-        for (std::size_t at = line.find(bytes); at != std::string::npos; at = line.find(bytes, at))
-            line.replace(at, bytes.size(), " ");
+    const std::string line = shown_text(text, LineEnds::kEscaped);
+    std::string out;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        const std::string_view rest = std::string_view(line).substr(i);
+        const bool separator = rest.starts_with("\u2028") || rest.starts_with("\u2029");  // of lines, of paragraphs
+        out += separator ? ' ' : line[i];
+        if (separator) i += std::string_view("\u2028").size() - 1;
     }
-    return line;
+    return out;
 }
 
 std::string lower_case(std::string text) {

@@ -7,7 +7,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kImageNet = 1'281'167, kImageNetTest = 50'000;
 constexpr int64_t kCifar = 50'000, kCifarTest = 10'000;
 
 std::string below(const std::string& folder, std::string_view rest) {
@@ -27,9 +26,9 @@ int64_t import_known_data(std::string_view name, const std::string& folder, int6
     const std::string shape = fmt::format("[{}, {}, 3]", side, side);
     if (name == "imagenet") {
         if (folder.empty()) {
-            set_synthetic(kImageNet, kImageNetTest, 1001, config);
+            set_synthetic(kImageNetSamples, kImageNetTestSamples, 1001, config);
             config.set("data.shape", shape, "the network's pictures");
-            return kImageNet;
+            return kImageNetSamples;
         }
         config.set_text("data.format", "tfrecord", "its ImageNet files");
         config.set_text("data.train", below(folder, "train-*"), "--data_dir");
@@ -37,7 +36,7 @@ int64_t import_known_data(std::string_view name, const std::string& folder, int6
         config.set("data.shape", shape, "the network's pictures");
         config.set("data.mean", "[0.5]", "its pixels go from -1 to 1");
         config.set("data.std", "[0.5]", "its pixels go from -1 to 1");
-        return kImageNet;
+        return kImageNetSamples;
     }
     if (name != "cifar10") return 0;
     if (folder.empty()) {

@@ -9,7 +9,6 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kMostNodes = 1'000'000;  // far beyond any
-constexpr int64_t kImageNet = 1'281'167, kImageNetTest = 50'000;
 constexpr const char* kDefaultNetwork = "no --model: the default of torchvision's and PyTorch's own scripts";
 
 class DdpImport {
@@ -119,8 +118,8 @@ class DdpImport {
         const int64_t side = f_.take_count({"train_crop_size"}, 1).value_or(224);
         if (dummy) {
             import_made_up_pictures(side, "--dummy", c_);
-            c_.set("data.samples", kImageNet, "--dummy: as many as ImageNet has");
-            c_.set("data.test_samples", kImageNetTest, "--dummy: as many as ImageNet has");
+            c_.set("data.samples", kImageNetSamples, "--dummy: as many as ImageNet has");
+            c_.set("data.test_samples", kImageNetTestSamples, "--dummy: as many as ImageNet has");
         } else if (folder.empty() && pictures) {
             import_made_up_pictures(side, "no folder of data is named: made-up data, to try the settings", c_);
         } else if (folder.empty()) {

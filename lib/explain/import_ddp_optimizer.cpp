@@ -5,11 +5,11 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kScripts = "the default of torchvision's and PyTorch's scripts";
+constexpr std::string_view kScriptsOwn = "the default of torchvision's and PyTorch's scripts";
 
-class OptimizerImport {
+class DdpOptimizer {
   public:
-    OptimizerImport(FlagList& flags, Imported& config) : f_(flags), c_(config) {}
+    DdpOptimizer(FlagList& flags, Imported& config) : f_(flags), c_(config) {}
 
     double read(std::string_view whole) {
         read_name();
@@ -17,7 +17,7 @@ class OptimizerImport {
         const auto lr = f_.take_number({"lr", "learning_rate"});
         c_.set("optimizer.lr", lr.value_or(0.1),
                lr ? fmt::format("{}: DDP averages and does not scale it; for {} samples", lr_name, whole)
-                  : fmt::format("no --lr: {}", kScripts));
+                  : fmt::format("no --lr: {}", kScriptsOwn));
         read_decay();
         if (const auto clip = f_.take_number({"clip_grad_norm", "max_grad_norm"}, 0); clip && *clip > 0) {
             c_.set("optimizer.clip_norm", *clip, "--clip-grad-norm: of the mean gradient, there too");
@@ -29,11 +29,11 @@ class OptimizerImport {
     void read_name() {
         const auto given = f_.take_text({"opt", "optimizer", "optim"});
         name_ = lower_case(given.value_or("sgd"));
-        const std::string words = given ? "--opt " + *given : "no --opt: the scripts' SGD";
+        const std::string words = given ? fmt::format("--opt {}", *given) : "no --opt: the scripts' SGD";
         const std::string momentum_name = f_.name_of({"momentum"});
         const double momentum = f_.take_number({"momentum"}).value_or(0.9);
         const std::string momentum_words =
-            momentum_name.empty() ? fmt::format("no --momentum: {}", kScripts) : "--momentum";
+            momentum_name.empty() ? fmt::format("no --momentum: {}", kScriptsOwn) : "--momentum";
         const bool nesterov = name_.find("nesterov") != std::string::npos || f_.take_switch("nesterov").value_or(false);
         if (name_.starts_with("sgd")) {
             c_.set_text("optimizer.name", momentum == 0 ? "sgd" : nesterov ? "nesterov" : "momentum", words);
@@ -55,11 +55,11 @@ class OptimizerImport {
         const std::string decay_name = f_.name_of({"weight_decay", "wd"});
         const double decay = f_.take_number({"weight_decay", "wd"}, 0).value_or(1e-4);
         if (decay > 0) {
-            c_.set(
-                "optimizer.weight_decay", decay,
-                fmt::format("{}: {}", decay_name.empty() ? fmt::format("no --weight-decay: {}", kScripts) : decay_name,
-                            name_ == "adamw" ? "of the weights themselves, as PyTorch's AdamW does"
-                                             : "added to the mean gradient, as PyTorch does"));
+            c_.set("optimizer.weight_decay", decay,
+                   fmt::format("{}: {}",
+                               decay_name.empty() ? fmt::format("no --weight-decay: {}", kScriptsOwn) : decay_name,
+                               name_ == "adamw" ? "of the weights themselves, as PyTorch's AdamW does"
+                                                : "added to the mean gradient, as PyTorch does"));
         }
         const auto norm = f_.take_number({"norm_weight_decay"});
         const auto bias = f_.take_number({"bias_weight_decay"});
@@ -83,7 +83,7 @@ class OptimizerImport {
 }  // namespace
 
 double import_ddp_optimizer(FlagList& flags, Imported& config, std::string_view whole) {
-    return OptimizerImport(flags, config).read(whole);
+    return DdpOptimizer(flags, config).read(whole);
 }
 
 }  // namespace lockstep

@@ -11,8 +11,8 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kMostEpochs = 1'000'000;
-constexpr std::size_t kMostRates = 1'000;  // in one list
+constexpr int64_t kMostDdpEpochs = 1'000'000;
+constexpr std::size_t kMostDdpRates = 1'000;  // in one list
 
 class DdpRates {
   public:
@@ -21,7 +21,7 @@ class DdpRates {
 
     void read() {
         read_main();
-        warmup_ = f_.take_count({"lr_warmup_epochs"}, 0, kMostEpochs).value_or(0);
+        warmup_ = f_.take_count({"lr_warmup_epochs"}, 0, kMostDdpEpochs).value_or(0);
         if (warmup_ == 0) {
             set_main();
             c_.not_needed(f_, {"lr_warmup_method", "lr_warmup_decay"}, "no --lr-warmup-epochs, there too");
@@ -43,7 +43,7 @@ class DdpRates {
         gamma_ = f_.take_number({"lr_gamma", "gamma"}).value_or(0.1);
         least_ = f_.take_number({"lr_min"}, 0).value_or(0);
         name_ = lower_case(given.value_or(cosine ? "cosineannealinglr" : milestones ? "multisteplr" : "steplr"));
-        words_ = given        ? "--lr-scheduler " + *given
+        words_ = given        ? fmt::format("--lr-scheduler {}", *given)
                  : cosine     ? "--cos"
                  : milestones ? "the epochs that are listed"
                               : "no --lr-scheduler: the scripts' default";
@@ -78,7 +78,7 @@ class DdpRates {
             c_.set("schedule.factor", gamma_, "--lr-gamma");
         } else if (name_ == "multisteplr") {
             const auto rate = [&](int64_t epoch) { return main_rate(epoch, epochs_); };
-            set_pieces(pieces_by_epoch(std::min(epochs_, kMostEpochs), rate), words_, "--lr-gamma at each");
+            set_pieces(pieces_by_epoch(std::min(epochs_, kMostDdpEpochs), rate), words_, "--lr-gamma at each");
         } else if (name_ == "cosineannealinglr") {
             c_.set_text("schedule.name", "cosine", words_ + "; theirs moves once an epoch, this one every update");
             c_.set("schedule.end", least_, "--lr-min");
@@ -101,15 +101,15 @@ class DdpRates {
         }
         if (name_ == "steplr" && every_ <= 0) fail(ErrorKind::kUsage, "--lr-step-size {}: must be more than 0", every_);
         const int64_t length = std::max<int64_t>(0, epochs_ - warmup_);
-        const PiecewiseRates rates = pieces_by_epoch(std::min(epochs_, kMostEpochs), [&](int64_t epoch) {
+        const PiecewiseRates rates = pieces_by_epoch(std::min(epochs_, kMostDdpEpochs), [&](int64_t epoch) {
             if (epoch >= warmup_) return main_rate(epoch - warmup_, length);
             const double part = static_cast<double>(epoch) / static_cast<double>(warmup_);
             return lr_ * (method_ == "linear" ? decay_ + (1 - decay_) * part : decay_);
         });
-        if (rates.values.size() > kMostRates) {
+        if (rates.values.size() > kMostDdpRates) {
             set_main();
             c_.refuse(fmt::format("{}: a list of {} rates would say it, more than {}; the schedule is without it",
-                                  words, rates.values.size(), kMostRates));
+                                  words, rates.values.size(), kMostDdpRates));
             return;
         }
         set_pieces(rates, fmt::format("{}, then {} counted from there", words, name_),

@@ -29,7 +29,7 @@ const TfModel& model_of(const std::string& spelled, const std::string& name) {
          known);
 }
 
-constexpr int64_t kMostEpochs = 1'000'000;  // far beyond any, so that products with it stay in 64 bits
+constexpr int64_t kMostTfEpochs = 1'000'000;  // far beyond any, so that products with it stay in 64 bits
 
 class TfImport {
   public:
@@ -180,7 +180,8 @@ class TfImport {
             return;
         }
         if (*epochs <= 0) fail(ErrorKind::kUsage, "--num_epochs={}: must be more than 0", *epochs);
-        if (*epochs > kMostEpochs) fail(ErrorKind::kUsage, "--num_epochs={}: must be at most {}", *epochs, kMostEpochs);
+        if (*epochs > kMostTfEpochs)
+            fail(ErrorKind::kUsage, "--num_epochs={}: must be at most {}", *epochs, kMostTfEpochs);
         if (std::floor(*epochs) == *epochs) {
             c_.set("train.epochs", static_cast<int64_t>(*epochs),
                    job_.workers == 1 ? "--num_epochs" : "--num_epochs: divided between workers there, of all here");

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kMostEpochs = 1'000'000;  // far beyond any, so that steps stay in 64 bits
+constexpr int64_t kMostRateEpochs = 1'000'000;  // far beyond any, so that steps stay in 64 bits
 
 double rate_after(const PiecewiseRates& rates, const TheirSteps& steps, int64_t step, int64_t last_offset) {
     std::size_t piece = 0;
@@ -35,8 +35,8 @@ PiecewiseRates parse_piecewise_rates(std::string_view flag, std::string_view tex
         fail(ErrorKind::kUsage, "{}={}: ends with an epoch; it is RATE;EPOCH;RATE;EPOCH;RATE …", flag, text);
     }
     for (const double epoch : rates.epochs) {
-        if (epoch < 0 || epoch > kMostEpochs)
-            fail(ErrorKind::kUsage, "{}={}: epoch {} must be 0 to {}", flag, text, epoch, kMostEpochs);
+        if (epoch < 0 || epoch > kMostRateEpochs)
+            fail(ErrorKind::kUsage, "{}={}: epoch {} must be 0 to {}", flag, text, epoch, kMostRateEpochs);
     }
     for (std::size_t i = 1; i < rates.epochs.size(); ++i) {
         if (rates.epochs[i] <= rates.epochs[i - 1]) {
