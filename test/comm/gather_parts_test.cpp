@@ -1,3 +1,4 @@
+// Parts of different lengths, gathered by ranks that are threads, arrive whole, in order and once.
 #include "comm/gather_parts.hpp"
 
 #include <catch2/catch.hpp>
