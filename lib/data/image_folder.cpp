@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 #include <map>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "data/data_file.hpp"
+#include "data/picture_files.hpp"
 #include "data/picture_source.hpp"
 #include "io/files.hpp"
 #include "io/jpeg.hpp"
@@ -22,47 +22,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool named_as_picture(const fs::path& path) {
-    std::string end = path.extension().string();
-    std::transform(end.begin(), end.end(), end.begin(), [](unsigned char c) { return std::tolower(c); });
-    return end == ".jpg" || end == ".jpeg" || end == ".png";
-}
-
-bool hidden(const fs::path& path) {
-    return path.filename().string().starts_with(".");
-}
-
-/// A link to nothing was a picture or a folder of them: left out silently it would make other data of a set. One that
-/// leads back would be told by a word of the system without its name.
-void check_link(const fs::path& link) {
-    std::error_code error;
-    const std::string target = fs::canonical(link, error).string();
-    if (error == std::errc::too_many_symbolic_link_levels) {
-        fail(ErrorKind::kData, "{}: a link that leads to itself", link.string());
-    }
-    if (error) fail(ErrorKind::kData, "{}: a link to nothing", link.string());
-    const std::string here = fs::canonical(link.parent_path(), error).string();
-    if (here == target || here.starts_with(target + "/"))
-        fail(ErrorKind::kData, "{}: a link to a folder that it lies in", link.string());
-}
-
 // Paths of pictures below a class folder, relative to it, in byte order. Adds to `visited` it and the folders in it.
 std::vector<std::string> pictures_in(const fs::path& folder, const char* key, std::vector<std::string>& visited) {
     visited.push_back(folder.string());
     std::vector<std::string> found;
     int64_t others = 0;
     std::string other;
-    for (const auto& entry :
-         fs::recursive_directory_iterator(folder, fs::directory_options::follow_directory_symlink)) {
-        if (hidden(entry.path())) continue;
-        check_path(entry.path().native(), key);
-        if (entry.is_symlink()) check_link(entry.path());
+    for_each_below(folder, key, [&](const fs::directory_entry& entry) {
         if (entry.is_directory()) {
             visited.push_back(entry.path().string());
-            continue;
+            return;
         }
         if (!entry.is_regular_file()) {
-            if (!named_as_picture(entry.path())) continue;
+            if (!named_as_picture(entry.path())) return;
             fail(ErrorKind::kData, "{}: named as a picture, but it is no file", entry.path().string());
         }
         if (named_as_picture(entry.path())) {
@@ -71,7 +43,7 @@ std::vector<std::string> pictures_in(const fs::path& folder, const char* key, st
             const std::string path = entry.path().string();
             if (others++ == 0 || path < other) other = path;
         }
-    }
+    });
     if (others > 0) {
         warn("{} of {} named neither .jpg, .jpeg nor .png and left out, such as {}",
              others == 1 ? "1 file" : fmt::format("{} files", others), folder.string() + (others == 1 ? " is" : " are"),
@@ -184,7 +156,7 @@ class ImageFolder final : public PictureSource {
         size_t classes = 0;
         try {
             for (const auto& entry : fs::directory_iterator(folder)) {
-                if (hidden(entry.path())) continue;
+                if (is_hidden(entry.path())) continue;
                 if (entry.is_symlink()) check_link(entry.path());
                 if (!entry.is_directory()) continue;
                 check_path(entry.path().native(), key);

@@ -226,7 +226,7 @@ void TableLearner::finish(const std::string& path) {
     const int classes = label.vocabulary.size();
     if (classes < 2) {
         fail(ErrorKind::kData, "{}: column {}: one label alone ({}), at least 2 are needed", path, label.spec.name,
-             classes == 0 ? "" : label.vocabulary.texts().front());
+             classes == 0 ? "" : shown(label.vocabulary.texts().front()));
     }
     if (label.may_be_target()) {
         warn(

@@ -1,14 +1,17 @@
 // Pictures that nobody labelled, to be predicted: open_unlabelled of dataset.hpp.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
+#include <array>
 #include <filesystem>
+#include <string_view>
 
 #include "config/config.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "data/data_file.hpp"
+#include "data/picture_files.hpp"
 #include "data/picture_source.hpp"
 #include "io/files.hpp"
 #include "io/source_files.hpp"
@@ -20,23 +23,13 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOption = "--input";
 
-bool has_picture_name(const fs::path& path) {
-    std::string end = path.extension().string();
-    std::transform(end.begin(), end.end(), end.begin(), [](unsigned char c) { return std::tolower(c); });
-    return end == ".jpg" || end == ".jpeg" || end == ".png";
-}
-
 /// Pictures below a folder, in byte order of their paths.
 std::vector<std::string> pictures_below(const std::string& folder) {
     std::vector<std::string> found;
     try {
-        for (const auto& entry :
-             fs::recursive_directory_iterator(folder, fs::directory_options::follow_directory_symlink)) {
-            std::error_code ignored;
-            const fs::path& path = entry.path();
-            if (path.filename().string().starts_with(".") || !entry.is_regular_file(ignored)) continue;
-            if (has_picture_name(path)) found.push_back(path.string());
-        }
+        for_each_below(folder, kOption, [&](const fs::directory_entry& entry) {
+            if (entry.is_regular_file() && named_as_picture(entry.path())) found.push_back(entry.path().string());
+        });
     } catch (const fs::filesystem_error& error) {
         fail(ErrorKind::kData, "cannot read {}: {}", folder, error.code().message());
     }
@@ -99,11 +92,15 @@ class PictureList final : public PictureSource {
 std::unique_ptr<Dataset> open_unlabelled(const Config& config, const std::vector<std::string>& paths,
                                          const Dataset& train) {
     const SampleShape shape = train.shape();
-    const bool pictures =
-        train.columns().empty() && shape.height * shape.width > 1 && (shape.channels == 1 || shape.channels == 3);
+    // Of these a sample is bytes from 0 to 255; what numbers an array holds for a picture only its owner knows.
+    constexpr std::array<std::string_view, 4> kOfPictures{"idx", "cifar", "image_folder", "tfrecord"};
+    const bool pictures = std::find(kOfPictures.begin(), kOfPictures.end(), config.data.format) != kOfPictures.end() &&
+                          shape.height * shape.width > 1 && (shape.channels == 1 || shape.channels == 3);
     if (!pictures) {
         fail(ErrorKind::kUsage,
-             "{}: takes pictures, and the samples of data.train are none; set data.test, with --split", kOption);
+             "{}: takes pictures, for a network trained on data.format = \"{}\"; data.train is in format \"{}\", {} x "
+             "{} x {}; set data.test, with --split",
+             kOption, fmt::join(kOfPictures, "\", \""), config.data.format, shape.height, shape.width, shape.channels);
     }
     return picture_dataset(std::make_unique<PictureList>(paths, train.class_names()), shape, train.classes(), config);
 }

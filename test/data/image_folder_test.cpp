@@ -85,6 +85,17 @@ TEST_CASE("classes and files go in byte order of their names, whatever they were
     CHECK(pixels_of(*data, 6) == pixels_of(*open_data(config_for("image_folder", {kCifar})).train, 14));
 }
 
+TEST_CASE("what is hidden is no picture, nor is what lies in a hidden folder") {
+    const TempFolder folder;
+    for (const char* place : {"a/1.png", "b/deep/2.png", "a/._1.png", "a/.ipynb_checkpoints/1-checkpoint.png",
+                              "b/deep/.thumbnails/deeper/2.png", ".trash/c/3.png"}) {
+        put(folder, kCifar + "/3/00.png", place);
+    }
+    const auto pictures = open_data(config_for("image_folder", {folder.path()})).train;
+    CHECK(pictures->size() == 2);
+    CHECK(pictures->classes() == 2);
+}
+
 TEST_CASE("every whole picture is read at data.shape; damaged ones are refused by name when they are read") {
     const TempFolder folder;
     const std::map<std::string, bool> files{{"jpeg/go_video-005.gray.jpeg", true},

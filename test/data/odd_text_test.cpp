@@ -59,3 +59,9 @@ TEST_CASE("line ends of old Macs are told") {
     const Config config = table_config("csv", folder.write("a.csv", std::string("x,\"y\rz\"\n1,a\n2,b\n")));
     CHECK(open_csv(config).train->size() == 2);
 }
+
+TEST_CASE("a label with line ends is told in one line, cut where it is long") {
+    const std::string label = "one\ntwo\n" + std::string(200, 'x');
+    CHECK(said("csv", "x,y\n1,\"" + label + "\"\n2,\"" + label + "\"\n") ==
+          "a: column y: one label alone (one two " + std::string(52, 'x') + "…), at least 2 are needed");
+}

@@ -81,7 +81,7 @@ expect_in_stdout "label_name,class_name"
 expect_in_stdout ",Adelie,"
 run "$lockstep" predict --run flowers --input flat
 expect_exit 2
-expect_in_stderr "--input: takes pictures, and the samples of data.train are none"
+expect_in_stderr '--input: takes pictures, for a network trained on data.format = "idx", "cifar", "image_folder", "tfrecord"; data.train is in format "csv"'
 
 # --- Weights of other programs ------------------------------------------------------------------------------------------
 # As torch.save begins: a zip of an archive's pickle, and before version 1.6 the pickle.
