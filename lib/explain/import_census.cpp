@@ -13,11 +13,11 @@ bool is_census_file(std::string_view path) {
     return name.starts_with("adult.data") || name.starts_with("adult.test");
 }
 
-void import_census_columns(Imported& config) {
+void import_census_columns(bool linear, Imported& config) {
     config.set_text("data.format", "csv", "the raw census files");
     config.set("data.header", "false", "columns are named below");
     config.set_text("data.comment", "|", "the first line of adult.test");
-    config.set("data.columns", R"([
+    std::string columns = R"([
   { name = "age",            type = "numeric", wide = false },
   { name = "workclass",      type = "categorical" },
   { name = "fnlwgt",         type = "skip" },
@@ -33,11 +33,17 @@ void import_census_columns(Imported& config) {
   { name = "hours_per_week", type = "numeric", wide = false },
   { name = "native_country", type = "skip" },
   { name = "income_bracket", type = "label", strip = "." },
-  { name = "age_buckets", type = "bucket", of = "age", boundaries = [18, 25, 30, 35, 40, 45, 50, 55, 60, 65] },
+)";
+    if (linear) {
+        columns +=
+            R"(  { name = "age_buckets", type = "bucket", of = "age", boundaries = [18, 25, 30, 35, 40, 45, 50, 55, 60, 65] },
   { name = "education_x_occupation", type = "cross", of = ["education", "occupation"], hash = 1000 },
   { name = "age_x_education_x_occupation", type = "cross", of = ["age_buckets", "education", "occupation"], hash = 1000 },
-])",
-               "the tutorial's");
+)";
+    } else {
+        config.change("occupation: an embedding of 8 there; mlp reads it as one of 1,000");
+    }
+    config.set("data.columns", columns + "]", "the tutorial's");
     config.remark(
         "numbers of the census are read as they are, there too: scale = \"standard\" for each helps most optimizers");
 }

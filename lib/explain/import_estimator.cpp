@@ -224,7 +224,7 @@ class EstimatorImport {
             if (tests) c_.change("the test data: not without training data of their kind; write [data]");
             return;
         }
-        if (census || script_.known) return import_census_columns(c_);
+        if (census || script_.known) return import_census_columns(!c_.has("model.name", "mlp"), c_);
         c_.set_text("data.format", "csv", "declare its columns, as configs/census_wide_deep.toml does for the census");
         c_.change("the columns: guessed from the file, the last one as the label; declare yours as [[data.columns]]");
     }

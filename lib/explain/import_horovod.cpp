@@ -199,7 +199,7 @@ class HorovodImport {
                                toml_quoted(fmt::format("{}/{}-images-idx3-ubyte", raw, name)),
                                toml_quoted(fmt::format("{}/{}-labels-idx1-ubyte", raw, name)));
         };
-        c_.set_text("data.format", "idx", "the script downloads MNIST; here its files are named, .gz or not");
+        c_.set_text("data.format", "idx", "the script downloads MNIST; here its files are named, unpacked or with .gz");
         c_.set("data.train", split("train"), "training pictures");
         c_.set("data.test", split("t10k"), "seen whole, each sample once");
         if (!source_.starts_with("pytorch")) return;

@@ -186,5 +186,14 @@ TEST_CASE("TensorFlow's census samples") {
             {"--embedding-size"}}});
 }
 
+TEST_CASE("the deep part of the census has no columns of the linear one") {
+    const ImportedConfig deep = import_line("estimator", "python wide_deep.py -mt deep");
+    CHECK_THAT(deep.toml, !Catch::Contains("type = \"cross\"") && !Catch::Contains("type = \"bucket\""));
+    CHECK_THAT(deep.changed.front(), Catch::StartsWith("occupation: an embedding of 8 there"));
+    for (const char* line : {"python wide_deep.py -mt wide", "python wide_deep.py"}) {
+        CHECK_THAT(import_line("estimator", line).toml, Catch::Contains("type = \"cross\""));
+    }
+}
+
 }  // namespace
 }  // namespace lockstep
