@@ -67,6 +67,8 @@ class DdpOptimizer {
             c_.set_text("optimizer.decay", "weights",
                         bias == 0 ? "--bias-weight-decay 0: not of biases (nor of batch norm, here)"
                                   : "--norm-weight-decay 0: not of batch norm (nor of biases, here)");
+            if (bias != 0) c_.change("--norm-weight-decay 0: biases do not decay either, here");
+            if (norm != 0) c_.change("--bias-weight-decay 0: batch norm does not decay either, here");
         }
         if (norm && *norm != 0 && *norm != decay)
             c_.refuse(fmt::format("--norm-weight-decay {}: batch norm decays as the rest does, or not at all", *norm));

@@ -1,9 +1,11 @@
 #include "train/evaluator.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "core/canonical_tree.hpp"
+#include "core/log.hpp"
 #include "train/confusion.hpp"
 #include "train/evaluation_rows.hpp"
 #include "train/host_outputs.hpp"
@@ -138,6 +140,13 @@ EvalResult evaluate(const EvaluationContext& context, const Dataset& data, bool 
     }
     const auto count = static_cast<double>(data.size());
     result.loss = loss / count;
+    if (!std::isfinite(result.loss)) {
+        warn(
+            "an evaluation's loss is {}: the network's outputs are no finite numbers, and the other metrics mean "
+            "nothing "
+            "(with batch norm after a few steps: its running statistics do not fit yet)",
+            result.loss);
+    }
     if (classes == 0) {
         result.mse = result.loss;
         return result;

@@ -22,9 +22,17 @@ namespace fs = std::filesystem;
 std::string named_checkpoint(const std::string& path) {
     std::error_code ignored;
     if (!fs::is_regular_file(path, ignored)) return path;
-    const std::vector<std::byte> bytes = read_file(path);
-    const std::string name(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return (fs::path(path).parent_path() / name.substr(0, name.find('\n'))).string();
+    constexpr std::uintmax_t kLongestName = 256;
+    if (fs::file_size(path, ignored) <= kLongestName) {
+        const std::vector<std::byte> bytes = read_file(path);
+        const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        const std::string name = text.substr(0, text.find('\n'));
+        const fs::path named = fs::path(path).parent_path() / name;
+        if (!name.empty() && fs::is_directory(named, ignored)) return named.string();
+    }
+    fail(ErrorKind::kData,
+         "{}: neither a checkpoint, which is a folder, nor a file that names one beside it, such as checkpoints/best",
+         path);
 }
 
 /// Of a run's newest checkpoint. A damaged one is no reason to refuse a model that lies beside it.

@@ -133,6 +133,11 @@ for name in "$(cat whole/checkpoints/best)" best latest step-00000010; do
     cmp exported.safetensors "$path/model.safetensors"
 done
 cmp whole/model.safetensors whole/checkpoints/step-00000010/model.safetensors > /dev/null && fail "a checkpoint is the end"
+for weights in exported.safetensors whole/metrics.jsonl; do
+    run "$lockstep" export --checkpoint $weights --format npz --out x.npz
+    expect_exit 3
+    expect_stderr "lockstep: $weights: neither a checkpoint, which is a folder, nor a file that names one beside it, such as checkpoints/best"
+done
 run "$lockstep" export --checkpoint whole/checkpoints/nowhere --format npz --out x.npz
 expect_exit 2
 run "$lockstep" export --checkpoint whole/checkpoints/best --run whole --format npz --out x.npz

@@ -88,4 +88,18 @@ for scope in shard global; do
     expect_in_stderr "not certain"
 done
 expect_in_stderr 'With batch_norm.scope = "global" that is not certain'
+# Weights that a last step threw out of all bounds: the evaluation says that its figures mean nothing, on rank 0 alone.
+cat > far.toml << TOML
+data = { format = "synthetic", samples = 64, test_samples = 16 }
+model.hidden = [8]
+batch.size = 8
+optimizer.lr = 1e30
+train.steps = 1
+TOML
+for ranks in 1 2; do
+    run mpirun -q --bind-to none --oversubscribe -np $ranks "$lockstep" train -c far.toml --out far-$ranks
+    expect_exit 0
+    expect_in_stderr "an evaluation's loss is "
+    [[ $(grep -c "outputs are no finite numbers" stderr) == 1 ]] || fail "said once"
+done
 echo "non-finite steps: exit 5 and the sample's name on 1 and 3 ranks"

@@ -2,6 +2,8 @@
 #include "explain/config_import.hpp"
 
 #include <toml++/toml.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "explain/import_line.hpp"
@@ -180,6 +182,8 @@ TEST_CASE("DDP's batch is a process's, and its learning rate the job's") {
     CHECK(t["train"]["label_smoothing"].value<double>() == 0.1);
     REQUIRE(config.refused.size() == 1);
     CHECK_THAT(config.refused[0], Catch::StartsWith("--mixup-alpha 0.2: "));
+    CHECK(std::count(config.changed.begin(), config.changed.end(),
+                     "--norm-weight-decay 0: biases do not decay either, here") == 1);
     // PyTorch's own example: short names, the folder without a flag.
     const toml::table own = table_of(import_line(
         "ddp", "torchrun --nproc_per_node=2 main.py -a resnet18 -b 128 -j 8 --lr 0.1 --epochs 90 /data/imagenet"));
