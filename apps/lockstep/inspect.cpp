@@ -15,6 +15,7 @@
 #include "io/shown_path.hpp"
 #include "io/torch_file.hpp"
 #include "launch.hpp"
+#include "train/checkpoint.hpp"
 #include "train/run_directory.hpp"
 
 namespace lockstep {
@@ -33,6 +34,10 @@ Json describe(const std::string& path, bool deep) {
     if (fs::is_directory(status)) {
         if (fs::exists(fs::path(path) / "state.json", ignored)) return describe_checkpoint(path);
         if (RunDirectory(path).holds_run()) return describe_run(path);
+        if (!newest_checkpoint(path).empty()) {
+            fail(ErrorKind::kUsage, "{}: the checkpoints of a run; name one of them, {}/best, {}/latest, or the run",
+                 path, path, path);
+        }
         if (auto facts = describe_data(path, deep)) return *facts;
         fail(ErrorKind::kUsage,
              "{}: neither a run directory, a checkpoint, nor a folder of pictures by class, TFRecords or CIFAR's files",

@@ -78,7 +78,9 @@ StoredSession::StoredSession(Communicator& comm, const StoredOptions& options)
     const Config& config = stored_.config;
     comm.set_timeout(config.device.timeout_s);
     agree(comm, [&] {
-        comm.work_aside([&] { splits_ = open_data(config); });
+        Config needed = config;
+        if (!options.input.empty()) needed.data.test = {};  // what is predicted stands in its place
+        comm.work_aside([&] { splits_ = open_data(needed); });
         check_learned_from(stored_, *splits_.train);
         if (!options.input.empty()) {
             unlabelled_ = open_unlabelled(config, options.input, *splits_.train);

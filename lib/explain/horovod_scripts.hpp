@@ -16,6 +16,7 @@ struct HorovodScript {
     int64_t batch = 32;          // of a worker
     int64_t epochs = 90;         // 0: steps
     int64_t steps = 0;           // divided by the number of workers there
+    int64_t rounds = 1;          // of so many steps each, each divided alone
     std::string_view optimizer = "momentum";
     double lr = 0.0125;  // of one worker, times their number
     double momentum = 0.9;

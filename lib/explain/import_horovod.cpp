@@ -109,8 +109,10 @@ class HorovodImport {
                                 warmups.value_or(10);
             c_.set("train.steps", all, "--num-warmup-batches + --num-iters x --num-batches-per-iter");
         } else if (!epochs && script_.steps > 0) {
-            c_.set("train.steps", std::max<int64_t>(1, script_.steps / workers_),
-                   fmt::format("{}: {} // {}", source_, script_.steps, counted(workers_, "worker")));
+            c_.set("train.steps", script_.rounds * std::max<int64_t>(1, script_.steps / workers_),
+                   fmt::format("{}: {}{} // {}", source_,
+                               script_.rounds > 1 ? fmt::format("{} epochs of ", script_.rounds) : "", script_.steps,
+                               counted(workers_, "worker")));
         } else {
             c_.set("train.epochs", epochs_,
                    epochs ? "passes over the data: a worker's epoch there is 1/W of them" : default_words("--epochs"));
@@ -250,7 +252,11 @@ class HorovodImport {
 
     void read_schedule() {
         const std::string warmup_name = f_.name_of({"warmup_epochs"});
-        const double warmup = f_.take_number({"warmup_epochs"}, 0).value_or(script_.warmup);
+        // An epoch of theirs is a whole number of steps of each worker.
+        const double whole = script_.steps >= workers_ ? static_cast<double>(script_.steps / workers_ * workers_) /
+                                                             static_cast<double>(script_.steps)
+                                                       : 1;
+        const double warmup = f_.take_number({"warmup_epochs"}, 0).value_or(script_.warmup * whole);
         // From lr to lr x W: of one worker there is none.
         if (warmup > 0 && workers_ > 1) {
             c_.set("schedule.warmup_epochs", warmup,

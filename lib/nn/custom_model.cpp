@@ -143,8 +143,8 @@ class CustomModel {
     std::vector<int> columns_of(const LayerTable& table, const std::vector<int>& inputs) {
         const std::vector<Column>& known = builder_.spec().columns;
         if (known.empty())
-            table.refuse(fmt::format("a {} reads the columns of a table, and the data have none", table.kind()));
-        if (inputs[0] != kSamples) table.refuse(fmt::format("a {} reads the samples: from = \"input\"", table.kind()));
+            table.refuse(fmt::format("{} reads the columns of a table, and the data have none", table.kind()));
+        if (inputs[0] != kSamples) table.refuse(fmt::format("{} reads the samples: from = \"input\"", table.kind()));
         std::vector<int> columns;
         for (const std::string& name : table.strings("columns")) {
             const auto found =

@@ -140,7 +140,7 @@ class Lister {
         const bool joins = table.kind() == "add" || table.kind() == "concat";
         if (joins ? inputs >= 2 : inputs == 1) return;
         table.refuse(
-            fmt::format("a {} reads {}, got {}", table.kind(), joins ? "two layers or more" : "one layer", inputs));
+            fmt::format("{} reads {}, got {}", table.kind(), joins ? "two layers or more" : "one layer", inputs));
     }
 
     void check_read() const {

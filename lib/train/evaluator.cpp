@@ -145,7 +145,7 @@ EvalResult evaluate(const EvaluationContext& context, const Dataset& data, bool 
             "an evaluation's loss is {}: the network's outputs are no finite numbers, and the other metrics mean "
             "nothing "
             "(with batch norm after a few steps: its running statistics do not fit yet)",
-            result.loss);
+            std::isnan(result.loss) ? std::fabs(result.loss) : result.loss);
     }
     if (classes == 0) {
         result.mse = result.loss;

@@ -142,6 +142,13 @@ void check_initial_weights(const std::string& path, const ParameterTable* parame
     warn_of_others(file, path, *parameters);
 }
 
+void check_initial_weights(const InitialWeights& weights, const ParameterTable& parameters) {
+    if (weights.file.empty()) return;
+    const SafetensorsFile file = SafetensorsFile::parse(weights.file, weights.where);
+    check_tensors(file, weights.where, parameters);
+    check_variances(file, weights.where, parameters);
+}
+
 void load_initial_weights(const InitialWeights& weights, const ParameterTable& parameters, float* flat) {
     const SafetensorsFile file = SafetensorsFile::parse(weights.file, weights.where);
     check_tensors(file, weights.where, parameters);

@@ -32,6 +32,8 @@ std::vector<std::string> tensors_left_out(const SafetensorsFile& file, const Par
 /// What a start from the file at `path` (empty: none) would be refused for, without one: that it cannot be read, and
 /// with the model's `parameters` what load_initial_weights says of it. For `plan` and `config check`.
 void check_initial_weights(const std::string& path, const ParameterTable* parameters = nullptr);
+/// The same of weights that were read, without a word about names that the model does not have. None: no check.
+void check_initial_weights(const InitialWeights& weights, const ParameterTable& parameters);
 
 /// Fills `flat` (stored_elements() of them). Tensors that the model does not have are left out, with a warning that
 /// names them. Throws kUsage with a line for each of the model's tensors that is missing or has another shape or type,

@@ -59,7 +59,8 @@ std::string progress_text(const ProgressFacts& f) {
 std::string eval_text(const EvalResult& r) {
     // Of nothing there is no share: a class that was never predicted has no precision.
     const auto share = [](double value) { return std::isnan(value) ? "-" : fmt::format("{:.4f}", value); };
-    std::string text = fmt::format("{}: loss {:.4f}", r.split, r.loss);
+    // A NaN has a sign that means nothing.
+    std::string text = fmt::format("{}: loss {:.4f}", r.split, std::isnan(r.loss) ? std::fabs(r.loss) : r.loss);
     text += r.mse ? fmt::format("  mse {:.4f}", *r.mse) : fmt::format("  accuracy {:.4f}", r.accuracy);
     if (r.top5) text += fmt::format("  top-5 {:.4f}", *r.top5);
     if (r.auc) text += fmt::format("  auc {}", share(*r.auc));

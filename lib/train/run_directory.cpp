@@ -59,6 +59,13 @@ int64_t RunDirectory::finished_steps() const {
     return event.is_null() || !event["steps"].is_number_integer() ? -1 : event["steps"].get<int64_t>();
 }
 
+std::string RunDirectory::final_sha256() const {
+    const nlohmann::json event = end_event();
+    return event.is_null() || !event.contains("sha256") || !event["sha256"].is_string()
+               ? ""
+               : event["sha256"].get<std::string>();
+}
+
 bool RunDirectory::finished_early() const {
     const nlohmann::json event = end_event();
     return !event.is_null() && event.value("early", false);

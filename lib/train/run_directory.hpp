@@ -28,6 +28,8 @@ class RunDirectory {
     int64_t finished_steps() const;
     /// Whether that event says that it stopped early.
     bool finished_early() const;
+    /// Of model.safetensors, as the end event tells it; empty without one.
+    std::string final_sha256() const;
     /// Keeps other processes from training into the folder, if there is one; kUsage when one does already.
     void claim();
     /// Creates and claims the folder, and clears it of what a killed run left half-written. kUsage for `kNever` and

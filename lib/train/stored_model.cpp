@@ -8,6 +8,7 @@
 
 #include "config/key_table.hpp"
 #include "core/error.hpp"
+#include "core/hash.hpp"
 #include "io/files.hpp"
 #include "train/agreement.hpp"
 #include "train/checkpoint.hpp"
@@ -66,6 +67,14 @@ StoredModel read_run(const std::string& directory, const std::vector<std::string
     if (stored.step >= 0 && fs::exists(run.file("model.safetensors"), ignored)) {
         stored.where = run.file("model.safetensors");
         stored.model = read_file(stored.where);
+        Sha256 hash;
+        hash.update(stored.model);
+        if (const std::string told = run.final_sha256(); !told.empty() && told != hash.hex()) {
+            fail(ErrorKind::kData,
+                 "{}: damaged: its sha256 is not the one of the end event in metrics.jsonl; fetch it again, or take a "
+                 "checkpoint",
+                 stored.where);
+        }
         stored.train_data = train_data_of(run);
         return stored;
     }

@@ -2,8 +2,10 @@
 
 #include "core/log.hpp"
 #include "core/version.hpp"
+#include "nn/zoo.hpp"
 #include "train/agreement.hpp"
 #include "train/device.hpp"
+#include "train/initial_weights.hpp"
 #include "train/memory_advice.hpp"
 #include "train/start_check.hpp"
 #include "train/training_run.hpp"
@@ -24,7 +26,14 @@ TrainResult train_on(Communicator& comm, LoadedConfig loaded, const DataSplits& 
     if (!options.out.empty()) directory.emplace(options.out);
     RunDirectory* const folder = directory ? &*directory : nullptr;
     InitialWeights initial = read_initial_weights(comm, config);
-    agree(comm, [&] { facts.weights = fingerprint_of(initial); });
+    agree(comm, [&] {
+        facts.weights = fingerprint_of(initial);
+        // Before the run directory is written, which a start that is refused leaves as it was.
+        if (initial.file.empty()) return;
+        const Dataset& samples = *data.train;
+        const Model model = build_model(model_spec(config, samples.shape(), samples.classes(), samples.columns()));
+        check_initial_weights(initial, model.parameters);
+    });
     StartingPoint start = find_start(comm, folder, options.resume, options.resume_path, config, *plan, facts);
     if (start.path.empty()) start.initial = std::move(initial);
     if (start.already_done) {

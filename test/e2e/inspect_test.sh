@@ -51,6 +51,16 @@ damaged() {
 }
 damaged "copy/model.safetensors: truncated" truncate -s -8 model.safetensors
 damaged "copy/model.safetensors: damaged: its sha256 is not the one of the end event" cp checkpoints/step-00000005/model.safetensors .
+# Nobody works with what is not the run's end.
+cp whole/checkpoints/step-00000005/model.safetensors copy
+for command in "export --format npz --out x.npz" "eval" "predict"; do
+    run "$lockstep" $command --run copy
+    expect_exit 3
+    expect_in_stderr "copy/model.safetensors: damaged: its sha256 is not the one of the end event"
+done
+inspect whole/checkpoints
+expect_exit 2
+expect_in_stderr "whole/checkpoints: the checkpoints of a run; name one of them"
 damaged "copy/model.safetensors: missing, though the run is finished" rm model.safetensors
 damaged "copy/checkpoints/step-00000010/optimizer.safetensors: damaged checkpoint" truncate -s 100 checkpoints/step-00000010/optimizer.safetensors
 damaged "copy/checkpoints/step-00000010: damaged checkpoint: it has no state.json" rm checkpoints/step-00000010/state.json

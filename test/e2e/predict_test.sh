@@ -59,6 +59,19 @@ figures() { sed -n "$1p" "$2" | cut -d , -f 3-5; }
 run mpi 3 "$lockstep" predict --run run --input flat --input "photos/cat, wild/0.png" --names --out flat-3.csv
 expect_exit 0
 cmp flat.csv flat-3.csv
+# What is predicted stands in the place of the test set, which need not be there.
+mv photos moved
+run "$lockstep" predict --run run --input flat
+expect_exit 3
+mv moved photos
+cp -r photos tests
+run "$lockstep" train -c photos.toml --set 'data.test="tests"' --out apart
+expect_exit 0
+rm -r tests
+run "$lockstep" predict --run apart --input flat
+expect_exit 0
+run "$lockstep" predict --run apart
+expect_exit 3
 mkdir empty
 run "$lockstep" predict --run run --input empty
 expect_exit 3
@@ -117,7 +130,12 @@ for command in "plan" "train --out no"; do
     [[ $(grep -c "model.weights" stderr) == 1 ]] || fail "more than one line"
     expect_in_stderr "wrapped.safetensors: its tensors have the model's names behind \"module.\""
     expect_in_stderr "model.module.state_dict()"
+    [[ ! -e no/run.json ]] || fail "a refused start leaves a run"
 done
+run mpi 2 "$lockstep" train -c photos.toml --set model.weights=flowers/model.safetensors --out no
+expect_exit 2
+run "$lockstep" train -c photos.toml --set model.weights=run/model.safetensors --out no
+expect_exit 0
 run "$lockstep" plan -c photos.toml --set model.weights=run/model.safetensors
 expect_exit 0
 run "$lockstep" plan -c photos.toml --set model.weights=flowers/model.safetensors
