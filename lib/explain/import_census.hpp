@@ -23,8 +23,8 @@ CensusScript census_script(std::string_view name);
 /// Whether the file is one of the census data, by its name.
 bool is_census_file(std::string_view path);
 
-/// [data] of the raw census files: the columns of the wide & deep tutorial, of which each part reads its own; those that
-/// the linear part alone reads where there is one.
+/// [data] of the raw census files: the columns of the wide & deep tutorial, of which each part reads its own; those
+/// that the linear part alone reads where there is one.
 void import_census_columns(bool linear, Imported& config);
 
 }  // namespace lockstep
